@@ -19,7 +19,8 @@ from longtail.blend.score_network import ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.metrics.hits import true_among
-from longtail.training.ranking_loss import log_counts_of, ranking_loss, ranking_slope
+from longtail.training.ranking_loss import ranking_loss
+from longtail.training.ranking_slope import log_counts_of, ranking_slope
 from longtail.training.run import TrainingRun
 
 N_LABELS, SIZE = 50, 8
@@ -146,6 +147,7 @@ def test_what_is_learnt_does_not_depend_on_threads_or_earlier_random_numbers():
     training = NetworkTraining(epochs=(10, 10))
     first = training.learn(*made_up(300), SAME, RUN)
     torch.manual_seed(99)
+    np.random.seed(99)  # noqa: NPY002 - that nothing draws from numpy's own state is the test
     assert same(training.learn(*made_up(300), SAME, replace(RUN, n_threads=2)), first)
     assert not same(training.learn(*made_up(300), SAME, replace(RUN, seed=1)), first)
 
@@ -255,25 +257,37 @@ def test_the_mean_of_the_last_parameters_has_their_size():
     evidence, truth = made_up(40)
     examples = RankingExamples.of(evidence, true_among(evidence.labels, truth), 1)
     training = NetworkTraining(learning_rate=0.0)  # so they stay what they are
-    still = training._fit(examples, torch.arange(40), RUN)
-    random = torch.Generator().manual_seed(RUN.seed_for("score network"))
+    still = training._fit(examples, np.arange(40), RUN)
+    random = np.random.default_rng(RUN.seed_for("score network"))
     start = RankingNetwork(
         examples.inputs.shape[2], *training.n_hidden, training.dropout, random
     ).parameters
-    torch.testing.assert_close(still.parameters, start)
+    np.testing.assert_allclose(still.parameters, start, rtol=1.3e-6, atol=1e-5)
 
 
 def test_weights_that_nothing_moves_decay_over_all_steps_as_rates_fall():
     evidence, truth = made_up(200)
     examples = RankingExamples.of(evidence, true_among(evidence.labels, truth), 1)
-    says_nothing = ~examples.inputs.any(dim=(0, 1))
+    says_nothing = ~examples.inputs.any(axis=(0, 1))
     assert says_nothing.any()
     training = NetworkTraining(averaged=0.01)  # the last step alone
-    learnt = training._fit(examples, torch.arange(200), RUN)
-    random = torch.Generator().manual_seed(RUN.seed_for("score network"))
+    learnt = training._fit(examples, np.arange(200), RUN)
+    random = np.random.default_rng(RUN.seed_for("score network"))
     n_views = examples.inputs.shape[2]
     start = RankingNetwork(n_views, *training.n_hidden, training.dropout, random)
     left = learnt.layers.matrix1[says_nothing] / start.layers.matrix1[says_nothing]
+    np.testing.assert_allclose(left, np.exp(-training.decay), atol=0.03)
+
+
+def test_points_of_which_none_has_a_true_candidate_teach_nothing_but_decay():
+    """As a half of the points may be."""
+    examples = RankingExamples.of(made_up(40)[0], np.zeros((40, SIZE), bool), 1)
+    training = NetworkTraining(averaged=0.01)
+    learnt = training._fit(examples, np.arange(40), RUN)
+    random = np.random.default_rng(RUN.seed_for("score network"))
+    n_views = examples.inputs.shape[2]
+    start = RankingNetwork(n_views, *training.n_hidden, training.dropout, random)
+    left = learnt.parameters / start.parameters
     np.testing.assert_allclose(left, np.exp(-training.decay), atol=0.03)
 
 
@@ -330,22 +344,23 @@ def test_the_loss_is_the_decoupled_softmax():
         of_true = logits[i][is_true[i]].exp()
         loss = -(of_true / (of_true + of_false)).log().sum()
         expected += float(loss) / np.sqrt(int(is_true[i].sum())) / 6
-    assert ranking_loss(logits, is_true, log_counts(is_real)).item() == pytest.approx(expected)
+    loss = ranking_loss(logits, is_true, torch.from_numpy(log_counts(is_real.numpy())))
+    assert loss.item() == pytest.approx(expected)
 
 
-def log_counts(is_real: torch.Tensor) -> torch.Tensor:
+def log_counts(is_real):
     """Each candidate stands for itself."""
-    return log_counts_of(torch.where(is_real, 0, -1))
+    return log_counts_of(np.where(is_real, 0, -1))
 
 
 def test_a_candidate_that_stands_for_others_counts_as_often():
-    logits = torch.tensor([[2.0, 1.0, 0.5, 0.5, 0.5]])
-    is_true = torch.tensor([[True, False, False, False, False]])
-    all_of_them = ranking_slope(logits, is_true, torch.zeros(1, 5))[0]
-    counts = torch.tensor([[1.0, 1.0, 3.0]]).log()
-    fewer = ranking_slope(logits[:, :3], is_true[:, :3], counts)[0]
-    torch.testing.assert_close(fewer[:2], all_of_them[:2])
-    torch.testing.assert_close(fewer[2], all_of_them[2:].sum())
+    logits = np.array([[2.0, 1.0, 0.5, 0.5, 0.5]], np.float32)
+    is_true = np.array([[True, False, False, False, False]])
+    all_of_them = ranking_slope(logits, is_true, np.zeros((1, 5), np.float32))[0]
+    counts = np.log(np.array([[1, 1, 3]], np.float32))
+    fewer = ranking_slope(logits[:, :3].copy(), is_true[:, :3].copy(), counts)[0]
+    np.testing.assert_allclose(fewer[:2], all_of_them[:2], rtol=1.3e-6, atol=1e-5)
+    np.testing.assert_allclose(fewer[2], all_of_them[2:].sum(), rtol=1.3e-6, atol=1e-5)
 
 
 def test_candidates_that_are_hard_to_tell_apart_are_kept_and_others_stand_for_the_rest():
@@ -354,16 +369,18 @@ def test_candidates_that_are_hard_to_tell_apart_are_kept_and_others_stand_for_th
     is_true = true_among(evidence.labels, truth)
     examples = RankingExamples.of(evidence, is_true, n_threads=1)
     n_views = examples.inputs.shape[2]
-    network = RankingNetwork(n_views, 8, 4, 0.0, torch.Generator().manual_seed(3))
-    assert examples.hardest(network, (20, 10), torch.Generator()) is examples
-    fewer = examples.hardest(network, (6, 3), torch.Generator().manual_seed(0))
-    logits = examples.logits(network, torch.arange(50)).masked_fill(examples.is_true, torch.inf)
-    kept = fewer.logits(network, torch.arange(50)).masked_fill(fewer.is_true, torch.inf)
-    best = logits.sort(dim=1, descending=True).values[:, :6]
-    torch.testing.assert_close(kept[:, :6], best, rtol=1e-2, atol=1e-2)
+    network = RankingNetwork(n_views, 8, 4, 0.0, np.random.default_rng(3))
+    assert examples.hardest(network, (20, 10), np.random.default_rng(0)) is examples
+    fewer = examples.hardest(network, (6, 3), np.random.default_rng(0))
+    every, kept = (
+        np.where(some.is_true, np.inf, some.logits(network, np.arange(50)))
+        for some in (examples, fewer)
+    )
+    best = -np.sort(-every, axis=1)[:, :6]
+    np.testing.assert_allclose(kept[:, :6], best, rtol=1e-2, atol=1e-2)
     assert fewer.is_true.sum() == examples.is_true.sum()
     n_real = (evidence.labels >= 0).sum(axis=1)
-    np.testing.assert_allclose(fewer.log_counts.exp().sum(dim=1), n_real, rtol=1e-5)
+    np.testing.assert_allclose(np.exp(fewer.log_counts).sum(axis=1), n_real, rtol=1e-5)
 
 
 def test_hard_candidates_of_points_that_are_viewed_a_few_at_a_time(monkeypatch):
@@ -372,15 +389,15 @@ def test_hard_candidates_of_points_that_are_viewed_a_few_at_a_time(monkeypatch):
     evidence = padded(evidence)
     is_true = true_among(evidence.labels, truth)
     examples = RankingExamples.of(evidence, is_true, n_threads=1)
-    network = RankingNetwork(examples.inputs.shape[2], 8, 4, 0.0, torch.Generator().manual_seed(3))
+    network = RankingNetwork(examples.inputs.shape[2], 8, 4, 0.0, np.random.default_rng(3))
     of_points = (evidence, is_true, network)
     every = examples.hardest_of(*of_points, (20, 10), seed=0, n_threads=1)
-    torch.testing.assert_close(every.inputs, examples.inputs)
+    np.testing.assert_array_equal(every.inputs, examples.inputs)
     fewer = examples.hardest_of(*of_points, (6, 3), seed=0, n_threads=2)
-    whole = examples.hardest(network, (6, 3), torch.Generator().manual_seed(0))
-    torch.testing.assert_close(fewer.inputs[:, :6], whole.inputs[:, :6])  # others are drawn
+    whole = examples.hardest(network, (6, 3), np.random.default_rng(0))
+    np.testing.assert_array_equal(fewer.inputs[:, :6], whole.inputs[:, :6])  # others are drawn
     for part, expected in zip(fewer[1:3], whole[1:3], strict=True):
-        torch.testing.assert_close(part.sum(dim=1), expected.sum(dim=1))
+        np.testing.assert_allclose(part.sum(axis=1), expected.sum(axis=1), rtol=1.3e-6, atol=1e-5)
 
 
 def test_logits_are_the_scores_of_the_frozen_network(learnt):
@@ -388,53 +405,58 @@ def test_logits_are_the_scores_of_the_frozen_network(learnt):
     evidence = padded(evidence)
     examples = RankingExamples.of(evidence, true_among(evidence.labels, truth), 1)
     n_views = examples.inputs.shape[2]
-    network = RankingNetwork(n_views, 8, 4, 0.0, torch.Generator().manual_seed(3))
+    network = RankingNetwork(n_views, 8, 4, 0.0, np.random.default_rng(3))
     expected = examples.frozen(network.layers).scores(evidence)
-    logits = examples.logits(network, torch.arange(40))
+    logits = examples.logits(network, np.arange(40))
     np.testing.assert_allclose(logits, expected, atol=1e-4)
 
 
-def ranked(n: int, size: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+def ranked(n, size, seed=0):
     """True candidates and real ones; point 0 has no true one, point 1 no false one."""
-    random = torch.Generator().manual_seed(seed)
-    is_real = torch.rand(n, size, generator=random) < 0.8
-    is_true = is_real & (torch.rand(n, size, generator=random) < 0.3)
+    random = np.random.default_rng(seed)
+    is_real = random.random((n, size)) < 0.8
+    is_true = is_real & (random.random((n, size)) < 0.3)
     is_true[0], is_true[1] = False, is_real[1]
     return is_true, is_real
 
 
+def loss_of(logits, is_true, counts):
+    """The loss of logits that have a gradient."""
+    return ranking_loss(logits, torch.from_numpy(is_true), torch.from_numpy(counts))
+
+
 def test_slopes_are_those_of_the_loss():
     is_true, is_real = ranked(20, 7)
-    logits = torch.randn(20, 7, generator=torch.Generator().manual_seed(1)).requires_grad_()
-    counts = log_counts(is_real)
-    parts = (is_true[1:], counts[1:])  # the loss of a point without true candidates is 0 / 0
-    ranking_loss(logits[1:], *parts).backward()
-    slope = ranking_slope(logits.detach(), is_true, counts)
-    torch.testing.assert_close(slope[1:] * 20 / 19, logits.grad[1:])
-    assert not slope[0].any()
+    drawn = np.random.default_rng(1).standard_normal((20, 7), np.float32)
+    logits, counts = torch.tensor(drawn, requires_grad=True), log_counts(is_real)
+    teaches = is_true.any(axis=1)  # the loss of a point without true candidates is 0 / 0
+    loss_of(logits[teaches], is_true[teaches], counts[teaches]).backward()
+    own, expected = 20 * ranking_slope(drawn, is_true, counts), teaches.sum() * logits.grad
+    np.testing.assert_allclose(own[teaches], expected[teaches], rtol=1.3e-6, atol=1e-5)
+    assert 0 < teaches.sum() < 20
+    assert not own[~teaches].any()
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 def test_the_gradient_of_a_network_is_that_of_automatic_differentiation(dropout):
     is_true, is_real = ranked(12, 9)
     is_true[:, 0] = is_real[:, 0] = True
-    views = torch.randn(12, 9, 5, generator=torch.Generator().manual_seed(2))
-    network, twin = (
-        RankingNetwork(5, 8, 4, dropout, torch.Generator().manual_seed(3)) for _ in range(2)
-    )
-    parameters = twin.parameters.clone().requires_grad_()
-    layers = twin._as_layers(parameters)
-    drawn = [twin._drawn(12, len(bias))[:, None] for bias in (layers.bias1, layers.bias2)]
+    views = np.random.default_rng(2).standard_normal((12, 9, 5), np.float32)
+    network, twin = (RankingNetwork(5, 8, 4, dropout, np.random.default_rng(3)) for _ in range(2))
+    layers = [torch.tensor(part, requires_grad=True) for part in twin.layers]
+    matrix1, bias1, matrix2, bias2, last = layers
+    drawn = [torch.tensor(twin._drawn(12, len(bias)))[:, None] for bias in (bias1, bias2)]
     kept = [(lots >= dropout) / (1 - dropout) for lots in drawn]
-    units = (views @ layers.matrix1 + layers.bias1).relu() * kept[0]
-    logits = ((units @ layers.matrix2 + layers.bias2).relu() * kept[1]) @ layers.last
+    units = (torch.from_numpy(views) @ matrix1 + bias1).relu() * kept[0]
+    logits = ((units @ matrix2 + bias2).relu() * kept[1]) @ last
     counts = log_counts(is_real)
-    ranking_loss(logits, is_true, counts).backward()
+    loss_of(logits, is_true, counts).backward()
+    expected = np.concatenate([part.grad.ravel() for part in layers])
     for _ in range(2):  # scratch is not remembered
         gradient = network.gradient(views, is_true, counts)
-        network._random.manual_seed(3)
+        network._random = np.random.default_rng(3)
         RankingNetwork(5, 8, 4, dropout, network._random)  # draws as much as its start did
-        torch.testing.assert_close(gradient, parameters.grad)
+        np.testing.assert_allclose(gradient, expected, rtol=1.3e-6, atol=1e-5)
 
 
 def test_a_network_is_what_its_arrays_say(learnt, tmp_path):
@@ -471,9 +493,9 @@ class TestWeighedSum:
         is_true = true_among(evidence.labels, truth)
         learnt = weighted_sum(evidence, is_true, np.arange(400))
         others = [ScoreNetwork.of_all(evidence), *(ScoreNetwork.of_source(i, 2) for i in (0, 1))]
-        log_counts, true = torch.zeros(is_true.shape), torch.from_numpy(is_true)
+        counts = np.zeros(is_true.shape, np.float32)
         losses = [
-            float(ranking_loss(torch.from_numpy(one.scores(evidence)), true, log_counts))
+            float(loss_of(torch.from_numpy(one.scores(evidence)), is_true, counts))
             for one in (learnt, *others)
         ]
         assert losses[0] == min(losses)

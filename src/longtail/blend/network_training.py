@@ -9,8 +9,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from longtail.blend.level import levelled
 from longtail.blend.ranking_examples import RankingExamples
@@ -23,7 +21,9 @@ from longtail.metrics.head_and_tail import head_and_tail_precision
 from longtail.metrics.hits import true_among
 from longtail.scorers.ranking import best_first
 from longtail.training.adamw import AdamW
-from longtail.training.threads import meanwhile, one_thread
+from longtail.training.products import one_blas_thread
+from longtail.training.scratch import Scratch
+from longtail.training.threads import meanwhile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -173,7 +173,7 @@ class NetworkTraining:
         if self.is_unseen:
             network, by_heart = self._chosen(evidence, truth, is_true, inverse_propensities, run)
         else:
-            with one_thread():
+            with one_blas_thread():
                 every = np.arange(len(is_true))
                 network = weighted_sum(evidence, is_true, every, alike=self.alike)
         return Taught(levelled(network, evidence, is_true, run.n_threads), by_heart)
@@ -195,7 +195,7 @@ class NetworkTraining:
         plain = [total.scores(some.evidence, run.n_threads), *_said_by_each(some.evidence)]
         if max(some.qualities(said)[1] for said in plain) < self.least_quality:
             return Taught(total)  # chance hits do not tell the sources apart
-        with one_thread():  # the products are too small to be shared
+        with one_blas_thread():  # the products are too small to be shared
             if is_true[tried].any(axis=1).sum() < self.least_points:
                 return Taught(weighted_sum(evidence, is_true, tried))
             examples = RankingExamples.of(some.evidence, is_true[tried], run.n_threads)
@@ -214,50 +214,47 @@ class NetworkTraining:
                 n_threads=run.n_threads,
             )
             del examples  # large, and of no more use
-            network = hardest.frozen(self._fit(hardest, torch.arange(n_points), run).layers)
+            network = hardest.frozen(self._fit(hardest, np.arange(n_points), run).layers)
         known = some.first_is_right(network.scores(some.evidence, run.n_threads))
         return Taught(network, max(known.mean() - some.first_is_right(scores).mean(), 0.0))
 
     def _tried(self, examples: RankingExamples, run: TrainingRun) -> tuple[RankingNetwork, Floats]:
         """Learn from each half of some points what ranks the other: a network, and all scores."""
-        every = torch.arange(len(examples.inputs))
-        halves, short = torch.tensor_split(every, 2), self.trial_steps
+        halves, short = np.array_split(np.arange(len(examples.inputs)), 2), self.trial_steps
         with ThreadPoolExecutor(min(2, run.n_threads)) as pool:
             networks = list(
                 pool.map(lambda half: self._fit(examples, half, run, short), halves[::-1])
             )
         pairs = zip(networks, halves, strict=True)
-        logits = torch.cat([examples.logits(network, half) for network, half in pairs])
-        return networks[0], logits.numpy()
+        logits = [examples.logits(network, half) for network, half in pairs]
+        return networks[0], np.concatenate(logits)
 
     def _fit(
         self,
         examples: RankingExamples,
-        rows: Tensor,
+        rows: NDArray[np.int64],
         run: TrainingRun,
         most_steps: int | None = None,
     ) -> RankingNetwork:
         """Train on some points."""
-        random = torch.Generator().manual_seed(run.seed_for("score network"))
-        inputs, is_true, log_counts = examples[:3]
-        network = RankingNetwork(inputs.shape[2], *self.n_hidden, self.dropout, random)
-        useful = rows[is_true[rows].any(dim=1)]  # the others have nothing to rank
+        random, scratch = np.random.default_rng(run.seed_for("score network")), Scratch()
+        network = RankingNetwork(examples.inputs.shape[2], *self.n_hidden, self.dropout, random)
+        useful = rows[examples.is_true[rows].any(axis=1)]  # the others have nothing to rank
         batch_size, n_steps = self._sizes(len(useful), most_steps)
         sum_of_rates = n_steps * self.learning_rate * (1 + self.averaged) / 2
         optimiser = AdamW(network.parameters, self.decay / sum_of_rates if sum_of_rates else 0.0)
         first_averaged = int((1 - self.averaged) * n_steps)
-        mean, step = torch.zeros_like(network.parameters), 0
+        total, step = np.zeros_like(network.parameters), 0
         while step < n_steps:
-            order = useful[torch.randperm(len(useful), generator=random)]
-            for batch in torch.split(order, batch_size):
+            order = random.permutation(useful)
+            for start in range(0, max(1, len(order)), batch_size):
+                batch = examples.batch(order[start : start + batch_size], scratch)
                 rate = self.learning_rate * (1 - (1 - self.averaged) * step / n_steps)
-                some = (part.index_select(0, batch) for part in (inputs, is_true, log_counts))
-                gradient = network.gradient(*some)
-                optimiser.step(gradient, rate)
+                optimiser.step(network.gradient(*batch), rate)
                 if step >= first_averaged:
-                    mean += network.parameters / (n_steps - first_averaged)
+                    total += network.parameters
                 step += 1
-        network.parameters.copy_(mean)
+        np.divide(total, n_steps - first_averaged, out=network.parameters)
         return network
 
     def _sizes(self, n_points: int, most_steps: int | None) -> tuple[int, int]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from longtail.blend.score_network import ScoreNetwork
 from longtail.kernels.blend import LARGEST_VIEW
-from longtail.training.ranking_loss import log_counts_of
+from longtail.training.ranking_slope import log_counts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,10 +17,15 @@ if TYPE_CHECKING:
 
     from longtail.blend.evidence import Evidence
     from longtail.blend.ranking_network import Layers, RankingNetwork
+    from longtail.training.scratch import Scratch
 
+    Flags = NDArray[np.bool_]
     Floats = NDArray[np.float32]
+    Rows = NDArray[np.int64]
 
 __all__ = ["RankingExamples"]
+
+LEAST_SPREAD = 1e-4
 
 _POINTS_AT_ONCE = 512
 
@@ -32,13 +35,13 @@ class RankingExamples(NamedTuple):
 
     Attributes
     ----------
-    inputs : float32 Tensor (n, size, n_views)
+    inputs : float32 (n, size, n_views)
         With mean 0 and deviation 1 over all candidates, of these points or of some before.
-    is_true : Tensor of bool (n, size)
+    is_true : bool (n, size)
         Which candidates are true.
-    log_counts : float32 Tensor (n, size)
-        See `ranking_loss`.
-    centre, spread : float32 Tensor (n_views,)
+    log_counts : float32 (n, size)
+        See `longtail.training.ranking_loss.ranking_loss`.
+    centre, spread : float32 (n_views,)
         Mean and deviation before.
 
     Examples
@@ -54,48 +57,63 @@ class RankingExamples(NamedTuple):
     >>> examples = RankingExamples.of(evidence, np.array([[False, False, True]]), n_threads=1)
     >>> examples.centre[0].item()  # of the values themselves
     1.0
-    >>> examples.inputs[0, :, 0].round(decimals=2)
-    tensor([-1.2200,  0.0000,  1.2200])
+    >>> examples.inputs[0, :, 0].round(2)
+    array([-1.22,  0.  ,  1.22], dtype=float32)
     """
 
-    inputs: Tensor
-    is_true: Tensor
-    log_counts: Tensor
-    centre: Tensor
-    spread: Tensor
+    inputs: Floats
+    is_true: Flags
+    log_counts: Floats
+    centre: Floats
+    spread: Floats
 
     @classmethod
-    def of(cls, evidence: Evidence, is_true: NDArray[np.bool_], n_threads: int) -> RankingExamples:
+    def of(cls, evidence: Evidence, is_true: Flags, n_threads: int) -> RankingExamples:
         """View the evidence and bring it to one scale, once for all trainings."""
         views = evidence.views(n_threads)
-        mean, deviation = _mean_and_deviation(views, evidence.labels >= 0)
-        centre, spread = torch.from_numpy(mean), torch.from_numpy(deviation).clamp_min(1e-4)
-        return cls._scaled(views, evidence, is_true, centre, spread)
+        centre, deviation = _mean_and_deviation(views, evidence.labels >= 0)
+        return cls._scaled(views, evidence, is_true, centre, np.maximum(deviation, LEAST_SPREAD))
 
     @classmethod
     def _scaled(
-        cls,
-        views: Floats,
-        evidence: Evidence,
-        is_true: NDArray[np.bool_],
-        centre: Tensor,
-        spread: Tensor,
+        cls, views: Floats, evidence: Evidence, is_true: Flags, centre: Floats, spread: Floats
     ) -> RankingExamples:
         """Bring views, which are changed in place, to a scale."""
-        limit = float(LARGEST_VIEW)
-        inputs = torch.from_numpy(views).sub_(centre).div_(spread).clamp_(-limit, limit)
-        log_counts = log_counts_of(torch.from_numpy(evidence.judged))
-        return cls(inputs, torch.from_numpy(is_true), log_counts, centre, spread)
+        views -= centre
+        views /= spread
+        np.clip(views, -LARGEST_VIEW, LARGEST_VIEW, out=views)
+        return cls(views, is_true, log_counts_of(evidence.judged), centre, spread)
 
-    def logits(self, network: RankingNetwork, rows: Tensor) -> Tensor:
+    def batch(self, rows: Rows, scratch: Scratch) -> tuple[Floats, Flags, Floats]:
+        """Return inputs, `is_true` and `log_counts` of some points, in place of those before.
+
+        Parameters
+        ----------
+        rows : int64 (n_rows,)
+        scratch : Scratch
+        """
+        shape = len(rows), self.is_true.shape[1]
+        inputs = scratch.array("inputs", (*shape, self.inputs.shape[2]))
+        is_true = scratch.array("is true", shape, np.bool_)
+        log_counts = scratch.array("log counts", shape)
+        pairs = zip(self[:3], (inputs, is_true, log_counts), strict=True)
+        for every, some in pairs:
+            np.take(every, rows, axis=0, out=some, mode="clip")  # else numpy writes a copy first
+        return inputs, is_true, log_counts
+
+    def logits(self, network: RankingNetwork, rows: Rows) -> Floats:
         """Return how a network ranks the candidates of some points, -inf for padding."""
-        parts = [network.logits(self.inputs[some]) for some in torch.split(rows, _POINTS_AT_ONCE)]
-        return torch.cat(parts).masked_fill_(self.log_counts[rows].isinf(), -torch.inf)
+        logits = np.empty((len(rows), self.is_true.shape[1]), np.float32)
+        for start in range(0, len(rows), _POINTS_AT_ONCE):
+            some = slice(start, start + _POINTS_AT_ONCE)
+            logits[some] = network.logits(self.inputs[rows[some]])
+        logits[np.isneginf(self.log_counts[rows])] = -np.inf
+        return logits
 
     def hardest_of(
         self,
         evidence: Evidence,
-        is_true: NDArray[np.bool_],
+        is_true: Flags,
         network: RankingNetwork,
         n_compared: tuple[int, int],
         *,
@@ -107,13 +125,13 @@ class RankingExamples(NamedTuple):
         All views of all candidates would be the largest of what is learnt from held-out points, so
         these are viewed a few at a time.
         """
-        random = torch.Generator().manual_seed(seed)
+        random = np.random.default_rng(seed)
         n_points, size = is_true.shape
         shape = n_points, min(sum(n_compared), size)
         chosen = self._replace(
-            inputs=torch.empty((*shape, self.inputs.shape[2])),
-            is_true=torch.empty(shape, dtype=torch.bool),
-            log_counts=torch.empty(shape),
+            inputs=np.empty((*shape, self.inputs.shape[2]), np.float32),
+            is_true=np.empty(shape, np.bool_),
+            log_counts=np.empty(shape, np.float32),
         )
         for start in range(0, n_points, _POINTS_AT_ONCE):
             rows = np.arange(start, min(start + _POINTS_AT_ONCE, n_points))
@@ -126,7 +144,7 @@ class RankingExamples(NamedTuple):
         return chosen
 
     def hardest(
-        self, network: RankingNetwork, n_compared: tuple[int, int], random: torch.Generator
+        self, network: RankingNetwork, n_compared: tuple[int, int], random: np.random.Generator
     ) -> RankingExamples:
         """Return the candidates that are true or that a network ranks first, and some others.
 
@@ -138,29 +156,31 @@ class RankingExamples(NamedTuple):
         n_points, size = self.is_true.shape
         if size <= n_first + n_drawn:
             return self
-        every = torch.arange(n_points)
-        logits = self.logits(network, every).masked_fill_(self.is_true, torch.inf)
-        order = logits.argsort(dim=1, descending=True, stable=True)
+        logits = self.logits(network, np.arange(n_points))
+        logits[self.is_true] = np.inf
+        order = np.argsort(-logits, axis=1, kind="stable")
         first, rest = order[:, :n_first], order[:, n_first:]
-        is_left = ~self.log_counts.gather(1, rest).isinf()
-        lots = torch.rand(rest.shape, generator=random)
-        drawn = rest.gather(1, lots.masked_fill_(~is_left, -1).topk(n_drawn, dim=1).indices)
-        chosen = torch.cat([first, drawn], dim=1)
-        log_counts = self.log_counts.gather(1, chosen)
-        n_left = is_left.sum(dim=1, keepdim=True)
-        log_counts[:, n_first:] += (n_left / n_drawn).clamp_min(1).log()
-        inputs = self.inputs[every[:, None], chosen]
+        is_left = ~np.isneginf(np.take_along_axis(self.log_counts, rest, axis=1))
+        lots = np.where(is_left, random.random(rest.shape, np.float32), 2)
+        drawn = np.argpartition(lots, n_drawn - 1, axis=1)[:, :n_drawn]
+        chosen = np.concatenate([first, np.take_along_axis(rest, drawn, axis=1)], axis=1)
+        log_counts = np.take_along_axis(self.log_counts, chosen, axis=1)
+        n_left = is_left.sum(axis=1, keepdims=True)
+        log_counts[:, n_first:] += np.log(np.maximum(n_left / n_drawn, 1))
         return self._replace(
-            inputs=inputs, is_true=self.is_true.gather(1, chosen), log_counts=log_counts
+            inputs=np.take_along_axis(self.inputs, chosen[:, :, np.newaxis], axis=1),
+            is_true=np.take_along_axis(self.is_true, chosen, axis=1),
+            log_counts=log_counts,
         )
 
     def frozen(self, layers: Layers) -> ScoreNetwork:
         """Return a network that has learnt from them as a model keeps it."""
-        learnt = {name: part.numpy() for name, part in layers._asdict().items()}
-        return ScoreNetwork(centre=self.centre.numpy(), scale=(1 / self.spread).numpy(), **learnt)
+        return ScoreNetwork(
+            centre=self.centre, scale=np.float32(1) / self.spread, **layers._asdict()
+        )
 
 
-def _mean_and_deviation(views: Floats, is_real: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _mean_and_deviation(views: Floats, is_real: Flags) -> tuple[Floats, Floats]:
     """Return those of each view over all real candidates, of a few points at a time.
 
     A copy of what is real would take as much memory as the views, and its squares once more.

@@ -1,14 +1,15 @@
 """The network that blends scores while it is trained, its gradient by hand.
 
-Small products, thousands of times: torch's automatic differentiation would take as long as they do,
-and so would torch's own functions for what is between them.
+Small products, thousands of times: automatic differentiation would take as long as they do, and so
+would numpy's own functions for what is between them.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
-import torch
+import numpy as np
 
 from longtail.kernels.ranking_network import (
     activate,
@@ -16,11 +17,14 @@ from longtail.kernels.ranking_network import (
     pass_back_last,
     score,
 )
-from longtail.training.ranking_loss import ranking_slope
+from longtail.training.ranking_slope import ranking_slope
 from longtail.training.scratch import Scratch
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from numpy.typing import NDArray
+
+    Flags = NDArray[np.bool_]
+    Floats = NDArray[np.float32]
 
 __all__ = ["Layers", "RankingNetwork"]
 
@@ -30,16 +34,16 @@ class Layers(NamedTuple):
 
     Attributes
     ----------
-    matrix1, bias1 : Tensor (n_views, n_hidden1), (n_hidden1,)
-    matrix2, bias2 : Tensor (n_hidden1, n_hidden2), (n_hidden2,)
-    last : Tensor (n_hidden2,)
+    matrix1, bias1 : float32 (n_views, n_hidden1), (n_hidden1,)
+    matrix2, bias2 : float32 (n_hidden1, n_hidden2), (n_hidden2,)
+    last : float32 (n_hidden2,)
     """
 
-    matrix1: Tensor
-    bias1: Tensor
-    matrix2: Tensor
-    bias2: Tensor
-    last: Tensor
+    matrix1: Floats
+    bias1: Floats
+    matrix2: Floats
+    bias2: Floats
+    last: Floats
 
 
 class RankingNetwork:
@@ -54,12 +58,12 @@ class RankingNetwork:
         Inputs of a candidate, and units of the layers.
     dropout : float
         After each layer.
-    random : torch.Generator
-        Of the start, uniform as torch's linear layers have it, and of the dropout.
+    random : np.random.Generator
+        Of the start, uniform up to one over the root of a layer's inputs, and of the dropout.
 
     Attributes
     ----------
-    parameters : float32 Tensor (n_parameters,)
+    parameters : float32 (n_parameters,)
     layers : Layers
         Views of them.
 
@@ -67,101 +71,104 @@ class RankingNetwork:
     --------
     The third of three candidates is true; each has one view.
 
-    >>> import torch
+    >>> import numpy as np
     >>> from longtail.blend.ranking_network import RankingNetwork
-    >>> network = RankingNetwork(1, 8, 8, 0.0, torch.Generator().manual_seed(0))
-    >>> views, is_true = torch.tensor([[[2.0], [1.0], [0.0]]]), torch.tensor([[False, False, True]])
+    >>> network = RankingNetwork(1, 8, 8, 0.0, np.random.default_rng(0))
+    >>> views = np.array([[[2], [1], [0]]], np.float32)
+    >>> is_true, even = np.array([[False, False, True]]), np.zeros((1, 3), np.float32)
     >>> for _ in range(100):
-    ...     network.parameters -= 0.1 * network.gradient(views, is_true, torch.zeros(1, 3))
+    ...     network.parameters -= 0.1 * network.gradient(views, is_true, even)
     >>> network.logits(views).argmax().item()
     2
     """
 
     def __init__(
-        self, n_views: int, n_hidden1: int, n_hidden2: int, dropout: float, random: torch.Generator
+        self,
+        n_views: int,
+        n_hidden1: int,
+        n_hidden2: int,
+        dropout: float,
+        random: np.random.Generator,
     ) -> None:
         self._dropout, self._random = dropout, random
         self._scratch = Scratch()
         self._shapes = {
-            "matrix1": torch.Size((n_views, n_hidden1)),
-            "bias1": torch.Size((n_hidden1,)),
-            "matrix2": torch.Size((n_hidden1, n_hidden2)),
-            "bias2": torch.Size((n_hidden2,)),
-            "last": torch.Size((n_hidden2,)),
+            "matrix1": (n_views, n_hidden1),
+            "bias1": (n_hidden1,),
+            "matrix2": (n_hidden1, n_hidden2),
+            "bias2": (n_hidden2,),
+            "last": (n_hidden2,),
         }
         fans = (n_views, n_views, n_hidden1, n_hidden1, n_hidden2)
-        self.parameters = torch.empty(sum(shape.numel() for shape in self._shapes.values()))
+        self.parameters = np.empty(sum(map(prod, self._shapes.values())), np.float32)
         self.layers = self._as_layers(self.parameters)
-        self._gradient = torch.empty_like(self.parameters)
+        self._gradient = np.empty_like(self.parameters)
         self._gradient_layers = self._as_layers(self._gradient)
         for part, fan in zip(self.layers, fans, strict=True):
-            part.uniform_(-(fan**-0.5), fan**-0.5, generator=random)
+            part[...] = random.uniform(-(fan**-0.5), fan**-0.5, part.shape)
 
-    def _as_layers(self, numbers: Tensor) -> Layers:
+    def _as_layers(self, numbers: Floats) -> Layers:
         """Return views of a vector of as many numbers as there are parameters."""
-        parts = torch.split(numbers, [shape.numel() for shape in self._shapes.values()])
-        named = zip(self._shapes.items(), parts, strict=True)
-        return Layers(**{name: part.view(shape) for (name, shape), part in named})
+        ends = np.cumsum([prod(shape) for shape in self._shapes.values()])
+        named = zip(self._shapes.items(), np.split(numbers, ends[:-1]), strict=True)
+        return Layers(**{name: part.reshape(shape) for (name, shape), part in named})
 
-    def logits(self, views: Tensor) -> Tensor:
+    def logits(self, views: Floats) -> Floats:
         """Return the score of each candidate, float32 (n, size), nothing dropped.
 
         Parameters
         ----------
-        views : float32 Tensor (n, size, n_views)
+        views : float32 (n, size, n_views)
         """
         n, size, n_views = views.shape
-        layers = self.layers
-        hidden1 = torch.addmm(layers.bias1, views.view(-1, n_views), layers.matrix1).relu_()
-        hidden2 = torch.addmm(layers.bias2, hidden1, layers.matrix2).relu_()
-        return torch.mv(hidden2, layers.last).view(n, size)
+        units, layers = views.reshape(n * size, n_views), self.layers
+        for matrix, bias in ((layers.matrix1, layers.bias1), (layers.matrix2, layers.bias2)):
+            units = units @ matrix
+            units += bias
+            np.maximum(units, 0, out=units)
+        logits: Floats = (units @ layers.last).reshape(n, size)
+        return logits
 
-    def gradient(self, views: Tensor, is_true: Tensor, log_counts: Tensor) -> Tensor:
+    def gradient(self, views: Floats, is_true: Flags, log_counts: Floats) -> Floats:
         """Return the gradient of `ranking_loss`, float32 (n_parameters,); the next one replaces it.
 
         Parameters
         ----------
-        views : float32 Tensor (n, size, n_views)
-        is_true, log_counts : Tensor (n, size)
-            See `ranking_loss`.
+        views : float32 (n, size, n_views)
+        is_true : bool (n, size)
+        log_counts : float32 (n, size)
+            See `longtail.training.ranking_loss.ranking_loss`.
         """
         n, size, n_views = views.shape
-        inputs, layers, to = views.view(n * size, n_views), self.layers, self._gradient_layers
-        logits = self._scratch.tensor("logits", (n, size))
+        inputs, layers, to = views.reshape(n * size, n_views), self.layers, self._gradient_layers
+        logits = self._scratch.array("logits", (n, size))
         hidden1 = self._activated("hidden1", inputs, layers.matrix1, layers.bias1, size)
         hidden2 = self._activated("hidden2", hidden1, layers.matrix2, layers.bias2, size)
-        score(hidden2.numpy(), layers.last.numpy(), logits.view(-1).numpy())
-        slope = ranking_slope(logits, is_true, log_counts)
-        to_hidden2 = self._scratch.tensor("to hidden2", tuple(hidden2.shape))
-        pass_back_last(
-            slope.view(-1).numpy(),
-            hidden2.numpy(),
-            layers.last.numpy(),
-            self._dropout,
-            to_hidden2.numpy(),
-            to.last.numpy(),
-            to.bias2.numpy(),
-        )
+        score(hidden2, layers.last, logits.reshape(-1))
+        slope = ranking_slope(logits, is_true, log_counts).reshape(-1)
+        to_hidden2 = self._scratch.array("to hidden2", hidden2.shape)
+        pass_back_last(slope, hidden2, layers.last, self._dropout, to_hidden2, to.last, to.bias2)
         to_hidden1 = self._product("to hidden1", to_hidden2, layers.matrix2.T)
-        pass_back(to_hidden1.numpy(), hidden1.numpy(), self._dropout, to.bias1.numpy())
-        torch.mm(inputs.T, to_hidden1, out=to.matrix1)
-        torch.mm(hidden1.T, to_hidden2, out=to.matrix2)
+        pass_back(to_hidden1, hidden1, self._dropout, to.bias1)
+        np.matmul(inputs.T, to_hidden1, out=to.matrix1)
+        np.matmul(hidden1.T, to_hidden2, out=to.matrix2)
         return self._gradient
 
     def _activated(
-        self, name: str, inputs: Tensor, matrix: Tensor, bias: Tensor, size: int
-    ) -> Tensor:
+        self, name: str, inputs: Floats, matrix: Floats, bias: Floats, size: int
+    ) -> Floats:
         """Return the units of a layer, some of them dropped."""
         units = self._product(name, inputs, matrix)
         drawn = self._drawn(len(inputs) // size, len(bias))
-        activate(units.numpy(), bias.numpy(), drawn.numpy(), self._dropout, size)
+        activate(units, bias, drawn, self._dropout, size)
         return units
 
-    def _product(self, name: str, left: Tensor, right: Tensor) -> Tensor:
+    def _product(self, name: str, left: Floats, right: Floats) -> Floats:
         """Return the product of two matrices, in place of the last one of that name."""
-        out = self._scratch.tensor(name, (left.shape[0], right.shape[1]))
-        return torch.mm(left, right, out=out)
+        out = self._scratch.array(name, (left.shape[0], right.shape[1]))
+        return np.matmul(left, right, out=out)
 
-    def _drawn(self, n_points: int, n_units: int) -> Tensor:
+    def _drawn(self, n_points: int, n_units: int) -> Floats:
         """Draw what decides which units of each point are dropped, (n_points, n_units)."""
-        return torch.rand(n_points, n_units, generator=self._random)
+        drawn = self._scratch.array("drawn", (n_points, n_units))
+        return self._random.random(dtype=np.float32, out=drawn)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
+import numpy as np
 
 from longtail.blend.score_network import ScoreNetwork
 from longtail.training.adamw import AdamW
-from longtail.training.ranking_loss import log_counts_of, ranking_slope
+from longtail.training.ranking_slope import log_counts_of, ranking_slope
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-    from torch import Tensor
 
     from longtail.blend.evidence import Evidence
+
+    Floats = NDArray[np.float32]
 
 __all__ = ["weighted_sum"]
 
@@ -71,26 +71,26 @@ def weighted_sum(
     some = evidence.of_rows(useful)
     behind = some.behind_best()
     in_spreads = some.inverse_spreads(behind)
-    said = torch.from_numpy(behind * in_spreads)  # (n, size, n_sources)
-    log_counts = log_counts_of(torch.from_numpy(some.judged))
-    true = torch.from_numpy(is_true[useful])
-    first = torch.full((said.shape[2],), FIRST_WEIGHT)
+    said = np.ascontiguousarray(behind * in_spreads)  # (n, size, n_sources)
+    log_counts, true = log_counts_of(some.judged), is_true[useful]
+    first = np.full(said.shape[2], FIRST_WEIGHT, np.float32)
     if alike:
         first[_find_little(said, true, log_counts)] = 0
-    weights = first.clone()
+    weights, of_candidates = first.copy(), said.reshape(-1, said.shape[2])
     optimiser = AdamW(weights, WEIGHT_DECAY)
     for step in range(N_STEPS if len(useful) else 0):
-        slope = ranking_slope(said @ weights, true, log_counts)
-        gradient = torch.einsum("ncs,nc->s", said, slope)
+        logits = (of_candidates @ weights).reshape(true.shape)
+        gradient = ranking_slope(logits, true, log_counts).ravel() @ of_candidates
         gradient += alike * (weights - first)
         optimiser.step(gradient, LEARNING_RATE * (1 - step / N_STEPS))
-        weights.clamp_(min=0)
-    return ScoreNetwork.of_weights(weights.numpy() * in_spreads)
+        np.maximum(weights, 0, out=weights)
+    return ScoreNetwork.of_weights(weights * in_spreads)
 
 
-def _find_little(said: Tensor, is_true: Tensor, log_counts: Tensor) -> Tensor:
+def _find_little(said: Floats, is_true: NDArray[np.bool_], log_counts: Floats) -> NDArray[np.bool_]:
     """Return which sources rank a true candidate first for far fewer points than the best does."""
-    judged = said.masked_fill(log_counts.isinf()[:, :, None], -torch.inf)
-    best = judged.argmax(dim=1)  # (n, n_sources)
-    n_found = is_true.gather(1, best).sum(dim=0)
-    return n_found < LEAST_FOUND * n_found.max()
+    judged = np.where(np.isneginf(log_counts)[:, :, np.newaxis], -np.inf, said)
+    best = judged.argmax(axis=1)  # (n, n_sources)
+    n_found = np.take_along_axis(is_true, best, axis=1).sum(axis=0)
+    is_little: NDArray[np.bool_] = n_found < LEAST_FOUND * n_found.max()
+    return is_little

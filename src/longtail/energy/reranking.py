@@ -19,7 +19,8 @@ from longtail.metrics.hits import true_among
 from longtail.scorers.energy_inference import EnergyInference
 from longtail.scorers.energy_reranker import ShortlistEnergy, shortlist_evidence
 from longtail.scorers.ranking import best_first
-from longtail.training.ranking_loss import log_counts_of, ranking_loss
+from longtail.training.ranking_loss import ranking_loss
+from longtail.training.ranking_slope import log_counts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -153,7 +154,8 @@ class RerankerTraining:
         losses = []
         for some in lists.batches(torch.from_numpy(rows), self.batch_size, self.n_updates):
             states = self.descent.states(network.terms(some))[-1]
-            loss = ranking_loss(states, some.is_true, log_counts_of(some.labels))
+            log_counts = torch.from_numpy(log_counts_of(some.labels.numpy()))
+            loss = ranking_loss(states, some.is_true, log_counts)
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
