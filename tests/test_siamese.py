@@ -135,7 +135,7 @@ class PlainSteps:
     def step_by_bags(self, table, rows, bags, slopes, learning_rate):
         numbers = table.view(np.float32)
         join_rows(table, 0, len(numbers), numbers)
-        numbers[rows] -= learning_rate * bags.times(slopes)
+        numbers[rows] -= learning_rate * bags.times(of_bfloat16(slopes))
         split_rows(numbers, table, 0, len(numbers))
 
     def state(self):
@@ -247,8 +247,7 @@ class TestNeighbourhoodBatches:
         first, second = (neighbourhood_batches(points, labels) for _ in range(2))
         for _ in range(3):
             list(first.epoch(np.random.default_rng(0)))
-        for name, tensor in second.state().items():
-            tensor.copy_(first.state()[name])
+        write_state(second.state(), first.state())
         for one, other in zip(
             first.epoch(np.random.default_rng(1)),
             second.epoch(np.random.default_rng(1)),
@@ -494,7 +493,9 @@ class TestDEXA:
 
 
 def model_run():
-    from longtail.training.run import TrainingRun
+    from longtail.training.row_adagrad import of_bfloat16
+from longtail.training.run import TrainingRun
+from longtail.training.state import write_state
 
     return TrainingRun(seed=0, n_threads=1)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+    from torch import Tensor
 
 __all__ = ["Bfloat16Products", "Float32Products", "Products", "one_blas_thread", "products_for"]
 
@@ -78,10 +79,12 @@ class Bfloat16Products:
 
     def write(self, left: NDArray[Any], right: NDArray[Any], out: NDArray[Any]) -> None:
         """See `Products.write`."""
-        left, right, out = (
-            self._torch.from_numpy(part).view(self._torch.bfloat16) for part in (left, right, out)
-        )
-        self._torch.mm(left, right, out=out)
+        factors, product = [self._tensor(left), self._tensor(right)], self._tensor(out)
+        self._torch.mm(*factors, out=product)
+
+    def _tensor(self, bits: NDArray[np.uint16]) -> Tensor:
+        """Return bits of bfloat16s as torch sees them, without a copy."""
+        return self._torch.from_numpy(bits).view(self._torch.bfloat16)
 
 
 def products_for(n_multiplications: float) -> Products:

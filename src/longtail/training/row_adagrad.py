@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["EPSILON", "RowAdagrad"]
+__all__ = ["EPSILON", "RowAdagrad", "of_bfloat16"]
 
 EPSILON = 1e-8  # added to roots that steps are divided by
 
@@ -67,7 +67,7 @@ class RowAdagrad:
         table: NDArray[np.uint16],
         rows: NDArray[np.int64],
         bags: Bags,
-        slopes: NDArray[Any],
+        slopes: NDArray[np.uint16],
         learning_rate: float,
     ) -> None:
         """Step ``table[rows]``, whose gradient is the weighted sums ``bags.times(slopes)``.
@@ -86,11 +86,12 @@ class RowAdagrad:
             The bits of bfloat16s.
         learning_rate : float
         """
+        read: NDArray[Any] = slopes
         if processes().count > 1:
-            own = bags.times(slopes, n_training_threads())
+            own = bags.times(of_bfloat16(slopes), n_training_threads())
             rows, summed = add_up_arrays(len(table), rows, own)
-            bags, slopes = Bags.of(eye_array(len(rows), dtype=np.float32, format="csr")), summed
-        arrays = (table, self.sums, rows, *bags[:3], slopes, learning_rate, EPSILON)
+            bags, read = Bags.of(eye_array(len(rows), dtype=np.float32, format="csr")), summed
+        arrays = (table, self.sums, rows, *bags[:3], read, learning_rate, EPSILON)
         in_threads(lambda start, stop: adagrad_of_sums(*arrays, start, stop), len(rows))
 
     def step_by_units(
@@ -117,3 +118,17 @@ class RowAdagrad:
     def state(self) -> dict[str, Floats]:
         """Return the live array that a checkpoint keeps."""
         return {"sums": self.sums}
+
+
+def of_bfloat16(bits: NDArray[np.uint16]) -> Floats:
+    """Return the numbers whose bits these are, as float32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.training.row_adagrad import of_bfloat16
+    >>> of_bfloat16(np.array([0x3F80, 0xC000], np.uint16)).tolist()
+    [1.0, -2.0]
+    """
+    numbers: Floats = (bits.astype(np.uint32) << 16).view(np.float32)
+    return numbers
