@@ -35,6 +35,8 @@ from longtail.training.neighbourhood_batches import (
     NeighbourhoodBatches,
     RefreshedPool,
 )
+from longtail.training.row_adagrad import of_bfloat16
+from longtail.training.state import write_state
 from longtail.training.unit_rows import UnitRows
 
 CPU = torch.device("cpu")
@@ -493,9 +495,7 @@ class TestDEXA:
 
 
 def model_run():
-    from longtail.training.row_adagrad import of_bfloat16
-from longtail.training.run import TrainingRun
-from longtail.training.state import write_state
+    from longtail.training.run import TrainingRun
 
     return TrainingRun(seed=0, n_threads=1)
 
