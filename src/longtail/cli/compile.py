@@ -31,7 +31,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     places = places_of_code()  # where there are none, that is said before a minute goes by
     with quick_imports():
         recipe(DEFAULT_RECIPE)  # which says what is missing, if it is not all installed
-        from longtail.rehearsal import rehearse  # noqa: PLC0415 - imports torch
+        from longtail.rehearsal import rehearse  # noqa: PLC0415 - loads much
     notice("Training and asking three made-up models. What is compiled already is not again.")
     with tempfile.TemporaryDirectory(prefix="longtail-") as folder:
         rehearse(Path(folder))

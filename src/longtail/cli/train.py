@@ -245,7 +245,7 @@ def _configured(arguments: argparse.Namespace) -> LabelEstimator:
             )
         settings[key] = given
     estimator = kind(**settings)
-    from longtail.estimators.limits import check_settings  # noqa: PLC0415 - imports torch
+    from longtail.estimators.limits import check_settings  # noqa: PLC0415 - loads much
 
     check_settings(estimator)
     if arguments.tensorboard is not None:
@@ -282,14 +282,14 @@ def _checkpoint_folder(model: str) -> Path:
 
 def _has_checkpoints(folder: Path) -> bool:
     """Return whether there is something to go on from."""
-    from longtail.training.checkpoints import CheckpointFolder  # noqa: PLC0415 - imports torch
+    from longtail.training.checkpoints import CheckpointFolder  # noqa: PLC0415 - loads much
 
     return CheckpointFolder.has_any(folder)
 
 
 def _clear(folder: Path) -> None:
     """Delete all checkpoints."""
-    from longtail.training.checkpoints import CheckpointFolder  # noqa: PLC0415 - imports torch
+    from longtail.training.checkpoints import CheckpointFolder  # noqa: PLC0415 - loads much
 
     CheckpointFolder.clear_all(folder)
 
@@ -321,13 +321,13 @@ def _pairs_set_aside(arguments: argparse.Namespace, dataset: Dataset) -> csr_arr
 
 def _announce(estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool) -> None:
     """Say how long training will take and how much memory; refuse what cannot fit."""
-    from longtail.costs.estimate import (  # noqa: PLC0415 - imports torch
+    from longtail.costs.estimate import (  # noqa: PLC0415 - loads much
         Machine,
         estimate_training,
         workload_of,
     )
-    from longtail.costs.memory_check import memory_need  # noqa: PLC0415 - imports torch
-    from longtail.costs.of_recipe import costs_of  # noqa: PLC0415 - imports torch
+    from longtail.costs.memory_check import memory_need  # noqa: PLC0415 - loads much
+    from longtail.costs.of_recipe import costs_of  # noqa: PLC0415 - loads much
 
     costs = costs_of(estimator)
     if costs is None:
@@ -345,7 +345,7 @@ def _warn_of_memory(
     need: MemoryNeed, estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool
 ) -> None:
     """Warn of what may not fit, and refuse what cannot, unless that is wanted all the same."""
-    from longtail.costs.memory_check import (  # noqa: PLC0415 - imports torch
+    from longtail.costs.memory_check import (  # noqa: PLC0415 - loads much
         Fit,
         advice,
         refuse_what_cannot_fit,

@@ -7,6 +7,7 @@ Its pipelines, searches and `clone` look for these methods, not for a base class
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, fields
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
 
 from longtail.errors import InputError
@@ -93,11 +94,20 @@ def classifier_tags() -> Tags:
 
 
 def not_fitted(estimator: Any) -> Exception:
-    """Return scikit-learn's error for an estimator that has not been fitted."""
-    from sklearn.exceptions import NotFittedError  # noqa: PLC0415
+    """Return scikit-learn's error for an estimator that has not been fitted.
 
-    error: Exception = NotFittedError(
+    Without scikit-learn, one of the same kinds.
+    """
+    kind: type[Exception] = _NotFittedError
+    if find_spec("sklearn") is not None:
+        from sklearn.exceptions import NotFittedError  # noqa: PLC0415
+
+        kind = NotFittedError
+    return kind(
         f"This {type(estimator).__name__} instance is not fitted yet. Call 'fit' with appropriate "
         "arguments before using this estimator."
     )
-    return error
+
+
+class _NotFittedError(ValueError, AttributeError):
+    """What scikit-learn's error is."""

@@ -17,7 +17,7 @@ __all__ = ["DEFAULT_RECIPE", "RECIPES", "recipe"]
 
 DEFAULT_RECIPE = "longtail"
 
-# Where each class lives: importing it loads torch, which must not happen before it is needed.
+# Where each class lives: importing it may load torch, which must not happen before it is needed.
 RECIPES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "longtail": ("longtail.recipes.longtail", "LongtailClassifier"),

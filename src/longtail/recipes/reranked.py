@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from longtail.data.split import held_out_split
-from longtail.errors import InputError
+from longtail.errors import InputError, MissingExtraError
 from longtail.estimators.calibrating import calibrated
 from longtail.estimators.estimator import LabelEstimator
 from longtail.scorers.energy_reranker import EnergyReranker
@@ -51,6 +52,11 @@ class RerankedEstimator(LabelEstimator):
         if self.reranker is not None and self.reranker not in RERANKERS:
             raise InputError(
                 f"`reranker` must be one of {', '.join(RERANKERS)}, or none, got {self.reranker!r}."
+            )
+        if self.reranker is not None and find_spec("torch") is None:
+            raise MissingExtraError(
+                f"`reranker` is {self.reranker!r}, and an energy is trained by torch. Install it "
+                "with `pip install 'longtail[train]'`, or leave `reranker` at none."
             )
 
     def _trained(

@@ -14,7 +14,7 @@ from scipy.sparse import vstack
 from longtail.data.assembled import rows_of
 from longtail.data.bags import Bags
 from longtail.data.rows import evenly_spaced
-from longtail.errors import InputError
+from longtail.errors import InputError, MissingExtraError
 from longtail.metrics import set_aside
 from longtail.metrics.predictions import truth_without
 from longtail.training.processes import processes
@@ -313,7 +313,14 @@ class TrainingRun:
 
 
 def checked_device(name: str) -> str:
-    """Return the name of a device that is there, or raise InputError.
+    """Return the name of a device that is there.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name.
+    MissingExtraError
+        If it is not the CPU, and torch is not installed.
 
     Examples
     --------
@@ -323,8 +330,13 @@ def checked_device(name: str) -> str:
     """
     if name == "cpu":
         return name
-    import torch  # noqa: PLC0415 - all other devices are its
-
+    try:
+        import torch  # noqa: PLC0415 - all other devices are its
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"`device` is {name!r}, and all but 'cpu' needs torch. Install it with "
+            "`pip install 'longtail[train]'`."
+        ) from error
     try:
         device = torch.device(name)
     except RuntimeError as error:
