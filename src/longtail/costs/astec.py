@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from longtail.costs.estimate import BAG, BAGS, CENTROIDS, PROCESS, VISIT, indexing
+from longtail.costs.estimate import BAG, BAGS, CENTROIDS, VISIT, WITH_TORCH, indexing
 from longtail.surrogates.label_clusters import LabelClusters, n_meta_labels
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class AstecCosts:
         trained += 3 * 4 * 2 * batch_size * width
         ready = n_networks * tables + points + 4 * D * w.n_labels
         kept = BAGS * w.n_nonzero + (settings.n_learners - 1) * ready
-        return PROCESS + kept + max(clustering_memory(w), trained)
+        return WITH_TORCH + kept + max(clustering_memory(w), trained)
 
     def _with_texts(self, w: Workload) -> Workload:
         """Return the workload with the labels' texts as further points, where they are."""

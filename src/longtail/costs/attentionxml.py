@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from longtail.classifiers.label_attention import ROWS_AT_ONCE
-from longtail.costs.estimate import LONGEST, PROCESS
+from longtail.costs.estimate import LONGEST, WITH_TORCH
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload
@@ -84,7 +84,7 @@ class AttentionXMLCosts:
         most = max(n_candidates for _, n_candidates in levels)
         followed = 24 * w.n_points * most
         # Words are fewer than tokens, by about as much as temporaries add.
-        return PROCESS + words + nodes + kept + bags + self._reading(w, most) + followed
+        return WITH_TORCH + words + nodes + kept + bags + self._reading(w, most) + followed
 
     def _reading(self, w: Workload, n_candidates: float) -> float:
         """Return the bytes of one batch, or of the states of many points at once before training.

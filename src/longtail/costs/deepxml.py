@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longtail.costs.astec import CLUSTER, clustering_memory
-from longtail.costs.estimate import BAGS, PROCESS, VISIT, indexing
+from longtail.costs.estimate import BAGS, VISIT, WITH_TORCH, indexing
 from longtail.costs.network import shape_of
 from longtail.surrogates.label_clusters import n_meta_labels
 
@@ -72,7 +72,7 @@ class DeepXMLWithCosts:
         vectors = 4 * shape.width * n_vectors
         shortlists = 8 * w.n_points * min(settings.shortlist_size, w.n_labels)
         module_4 = shape.table + vectors + shortlists + 24 * batch * self._pool_size(w)
-        return PROCESS + kept + max(clustering_memory(w), module_1, module_4)
+        return WITH_TORCH + kept + max(clustering_memory(w), module_1, module_4)
 
     def _pool_size(self, w: Workload) -> float:
         """Return about how many labels a batch on shortlists is scored against."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longtail.costs.estimate import BAG, BAGS, PROCESS
+from longtail.costs.estimate import BAG, BAGS, WITH_TORCH
 from longtail.energy.training import MOST_CHECKED
 
 if TYPE_CHECKING:
@@ -79,4 +79,6 @@ class EnergyCosts:
         learnt = settings.batch_size * (STATES_LEARNT * w.n_trained_labels + 4 * n_inner)
         checked = MOST_CHECKED * STATES_CHECKED * w.n_trained_labels
         numbers = 4 * parameters + n_steps * max(learnt, checked)
-        return PROCESS + BAGS * w.n_nonzero + 12 * w.n_features * settings.dimension + 4 * numbers
+        return (
+            WITH_TORCH + BAGS * w.n_nonzero + 12 * w.n_features * settings.dimension + 4 * numbers
+        )

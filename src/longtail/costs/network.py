@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from longtail.costs.estimate import BAG, BAGS, CENTROIDS, LONGEST, PROCESS
+from longtail.costs.estimate import BAG, BAGS, CENTROIDS, LONGEST, WITH_TORCH
 from longtail.features.convolutions import XMLCNN, KimCNN
 from longtail.features.hashed_mlp import HashedMLP
 from longtail.recipes.architectures import OfKimCNN, OfMLP, OfXMLCNN
@@ -200,7 +200,7 @@ class NetworkCosts:
         kept += self._lists(w)
         sketched = 4 * n_outputs * shape.row_width + 3 * shape.table
         trained = shape.table + 4 * labels + 12 * logits + shape.maps(w, batch_size)
-        return PROCESS + kept + max(self._before(w), sketched, trained)
+        return WITH_TORCH + kept + max(self._before(w), sketched, trained)
 
     def _n_networks(self) -> int:
         """Return how many networks there are."""

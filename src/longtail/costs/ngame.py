@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from longtail.blend.candidates import N_CONFUSED_LABELS, SearchSizes
 from longtail.blend.relations import RelationSizes
-from longtail.costs.estimate import PROCESS, VISIT
+from longtail.costs.estimate import VISIT, WITH_TORCH
 from longtail.costs.longtail import DESCENT, N_VIEWS, PASSES, RELATE
 from longtail.costs.transformer import TRAIN, encoder_width, time_to_read, transformer_memory
 from longtail.recipes.dexa import LABELS_OF_A_CLUSTER
@@ -121,7 +121,7 @@ class NGAMECosts:
         points = n_copies * 4 * D * w.n_points
         batch = 3 * 4 * settings.batch_size_for(w.n_points) * self._hard_pool(w)
         views = 4 * self._n_held_out(w) * self._n_candidates(w) * N_VIEWS
-        return weights + PROCESS + OVER_KEPT * (tables + bags + points + batch + views)
+        return weights + WITH_TORCH + OVER_KEPT * (tables + bags + points + batch + views)
 
     def _linear(self, w: Workload) -> float:
         """Return the core-seconds of the linear classifiers."""

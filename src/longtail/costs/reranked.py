@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from longtail.costs.estimate import PROCESS, WITH_TORCH
+
 if TYPE_CHECKING:
     from longtail.costs.estimate import CostModel, Machine, Workload
 
@@ -44,5 +46,5 @@ class RerankedCosts:
         return {**{f"to re-rank: {stage}": seconds for stage, seconds in own.items()}, **own}
 
     def memory(self, workload: Workload) -> float:
-        """Return the bytes at the peak."""
-        return self.alone.memory(workload)
+        """Return the bytes at the peak: torch trains the energy."""
+        return self.alone.memory(workload) + WITH_TORCH - PROCESS

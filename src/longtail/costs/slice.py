@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longtail.costs.estimate import BAGS, PROCESS
+from longtail.costs.estimate import BAGS, WITH_TORCH
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload
@@ -65,7 +65,7 @@ class SliceCosts:
         factoring = FACTORED * D * w.n_features if w.n_features > D else 0
         n_listed = w.n_points * min(self.settings.shortlist_size, w.n_labels)
         vectors = 4 * D * (w.n_features + 3 * w.n_points + 3 * w.n_labels)
-        return PROCESS + BAGS * w.n_nonzero + max(factoring, vectors + LISTED * n_listed)
+        return WITH_TORCH + BAGS * w.n_nonzero + max(factoring, vectors + LISTED * n_listed)
 
     def _dimension(self, w: Workload) -> int:
         """Return the length of the vectors."""

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longtail.costs.estimate import BAG, PROCESS, TEMPORARIES
+from longtail.costs.estimate import BAG, TEMPORARIES, WITH_TORCH
 from longtail.costs.transformer import TRAIN, encoder_width, time_to_read, transformer_memory
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class XTransformerCosts:
         batch = 3 * 4 * settings.batch_size * self._n_clusters(w)
         return (
             transformer_memory(settings)
-            + PROCESS
+            + WITH_TORCH
             + TEMPORARIES * (tables + bags + joined + negatives + batch)
         )
 
