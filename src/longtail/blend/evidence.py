@@ -94,13 +94,18 @@ class Evidence:
         both = candidates if self.is_aside is None else self.is_aside | candidates
         return replace(self, is_aside=both)
 
+    @property
+    def n_views(self) -> int:
+        """How many views of a candidate a `ScoreNetwork` sees."""
+        n_sources: int = self.values.shape[1]
+        return n_sources * N_VIEWS + N_CONTEXT_VIEWS
+
     def views(self, n_threads: int = 1) -> Floats:
         """Return what a `ScoreNetwork` sees: float32 (n, size, n_views), 0 for padding.
 
         See `longtail.kernels.blend.view_evidence`.
         """
-        n_views = self.values.shape[1] * N_VIEWS + N_CONTEXT_VIEWS
-        views = np.zeros((*self.labels.shape, n_views), np.float32)
+        views = np.zeros((*self.labels.shape, self.n_views), np.float32)
         arguments = self.as_read_only()
 
         def work(start: int, stop: int) -> None:
@@ -109,7 +114,7 @@ class Evidence:
         over_row_chunks(work, len(views), n_threads=n_threads, chunk=64)
         return views
 
-    def of_rows(self, rows: NDArray[np.int64]) -> Evidence:
+    def of_rows(self, rows: NDArray[np.int64] | slice) -> Evidence:
         """Return the evidence of some points."""
         return replace(
             self,

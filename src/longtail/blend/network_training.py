@@ -15,7 +15,6 @@ from longtail.blend.ranking_examples import RankingExamples
 from longtail.blend.ranking_network import RankingNetwork
 from longtail.blend.score_network import ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
-from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.metrics import precision_at_k
 from longtail.metrics.head_and_tail import head_and_tail_precision
 from longtail.metrics.hits import true_among
@@ -238,7 +237,7 @@ class NetworkTraining:
     ) -> RankingNetwork:
         """Train on some points."""
         random, scratch = np.random.default_rng(run.seed_for("score network")), Scratch()
-        network = RankingNetwork(examples.inputs.shape[2], *self.n_hidden, self.dropout, random)
+        network = RankingNetwork(len(examples.centre), *self.n_hidden, self.dropout, random)
         useful = rows[examples.is_true[rows].any(axis=1)]  # the others have nothing to rank
         batch_size, n_steps = self._sizes(len(useful), most_steps)
         sum_of_rates = n_steps * self.learning_rate * (1 + self.averaged) / 2
@@ -273,8 +272,7 @@ class NetworkTraining:
         """Return whether there are fewer pairs of a true and a false candidate than weights."""
         n_true = is_true.sum(axis=1)
         n_pairs = n_true @ ((evidence.judged >= 0).sum(axis=1) - n_true)
-        n_views = evidence.values.shape[1] * N_VIEWS + N_CONTEXT_VIEWS
-        n_weights = sum((n + 1) * m for n, m in pairwise((n_views, *self.n_hidden)))
+        n_weights = sum((n + 1) * m for n, m in pairwise((evidence.n_views, *self.n_hidden)))
         return bool(n_pairs < n_weights)
 
     def _gains(self, points: _Judged, scores: Floats, sums: Floats, *, clearly: bool) -> bool:
