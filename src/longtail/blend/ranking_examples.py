@@ -149,6 +149,15 @@ class RankingExamples(NamedTuple):
         logits[np.isneginf(self.log_counts[rows])] = -np.inf
         return logits
 
+    def without_points(self) -> RankingExamples:
+        """Return what is left without any points: the scale, all that `hardest_of` needs."""
+        return self._replace(
+            inputs=self.inputs[:0].copy(),
+            of_points=self.of_points[:0].copy(),
+            is_true=self.is_true[:0].copy(),
+            log_counts=self.log_counts[:0].copy(),
+        )
+
     def hardest_of(
         self,
         evidence: Evidence,
