@@ -90,9 +90,10 @@ class RankingExamples(NamedTuple):
         """View the evidence, a few points at a time."""
         n_points, size = is_true.shape
         of_point = _are_of_point(evidence.n_views)
+        own, shared = np.flatnonzero(~of_point), np.flatnonzero(of_point)
         examples = cls(
-            inputs=np.empty((n_points, size, np.count_nonzero(~of_point)), np.float32),
-            of_points=np.empty((n_points, np.count_nonzero(of_point)), np.float32),
+            inputs=np.empty((n_points, size, len(own)), np.float32),
+            of_points=np.empty((n_points, len(shared)), np.float32),
             is_true=is_true,
             log_counts=log_counts_of(evidence.judged),
             centre=np.zeros(evidence.n_views, np.float32),
@@ -100,8 +101,8 @@ class RankingExamples(NamedTuple):
         )
         for some in _blocks(n_points):
             views = evidence.of_rows(some).views(n_threads)
-            examples.inputs[some] = views[:, :, ~of_point]
-            examples.of_points[some] = views[:, 0, of_point]  # padding comes last
+            np.take(views, own, axis=2, out=examples.inputs[some], mode="clip")  # as in `batch`
+            examples.of_points[some] = views[:, 0, shared]  # padding comes last
         return examples
 
     def _mean_and_deviation(self, is_real: Flags) -> tuple[Floats, Floats]:
