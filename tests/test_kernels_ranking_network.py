@@ -30,12 +30,13 @@ def test_units_are_cut_and_dropped_and_slopes_pass_where_they_are_not(
     seed, n, size, n_units, dropout
 ):
     random = np.random.default_rng(seed)
-    before, bias, last = numbers(random, n * size, n_units), *numbers(random, 2, n_units)
+    before, biases = numbers(random, n * size, n_units), numbers(random, n, n_units)
+    last = numbers(random, n_units)
     drawn = random.random((n, n_units), np.float32)
     units = before.copy()
-    activate(units, bias, drawn, dropout, size)
+    activate(units, biases, drawn, dropout)
     factors = np.repeat((drawn >= dropout) / (1 - dropout), size, axis=0)
-    expected = np.maximum(before + bias, 0) * factors
+    expected = np.maximum(before + np.repeat(biases, size, axis=0), 0) * factors
     np.testing.assert_allclose(units, expected, rtol=1e-5, atol=1e-6)
 
     slopes, to_units = numbers(random, n * size), np.empty_like(units)
@@ -46,11 +47,12 @@ def test_units_are_cut_and_dropped_and_slopes_pass_where_they_are_not(
     np.testing.assert_allclose(to_last, slopes @ units, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(to_bias, passed.sum(axis=0), rtol=1e-4, atol=1e-4)
 
-    back, to_first_bias = numbers(random, n * size, n_units), np.empty(n_units, np.float32)
+    back, to_biases = numbers(random, n * size, n_units), np.empty((n, n_units), np.float32)
     expected = np.where(units > 0, back / (1 - dropout), 0)
-    pass_back(back, units, dropout, to_first_bias)
+    pass_back(back, units, dropout, to_biases)
     np.testing.assert_allclose(back, expected, rtol=1e-5)
-    np.testing.assert_allclose(to_first_bias, expected.sum(axis=0), rtol=1e-4, atol=1e-4)
+    summed = expected.reshape(n, size, n_units).sum(axis=1)
+    np.testing.assert_allclose(to_biases, summed, rtol=1e-4, atol=1e-4)
 
 
 @FEW

@@ -260,7 +260,7 @@ def test_the_mean_of_the_last_parameters_has_their_size():
     still = training._fit(examples, np.arange(40), RUN)
     random = np.random.default_rng(RUN.seed_for("score network"))
     start = RankingNetwork(
-        examples.inputs.shape[2], *training.n_hidden, training.dropout, random
+        len(examples.centre), *training.n_hidden, training.dropout, random
     ).parameters
     np.testing.assert_allclose(still.parameters, start, rtol=1.3e-6, atol=1e-5)
 
@@ -273,9 +273,9 @@ def test_weights_that_nothing_moves_decay_over_all_steps_as_rates_fall():
     training = NetworkTraining(averaged=0.01)  # the last step alone
     learnt = training._fit(examples, np.arange(200), RUN)
     random = np.random.default_rng(RUN.seed_for("score network"))
-    n_views = examples.inputs.shape[2]
-    start = RankingNetwork(n_views, *training.n_hidden, training.dropout, random)
-    left = learnt.layers.matrix1[says_nothing] / start.layers.matrix1[says_nothing]
+    start = RankingNetwork(len(examples.centre), *training.n_hidden, training.dropout, random)
+    left, before = (one.layers.matrix1[: len(says_nothing)] for one in (learnt, start))
+    left = left[says_nothing] / before[says_nothing]
     np.testing.assert_allclose(left, np.exp(-training.decay), atol=0.03)
 
 
@@ -285,8 +285,7 @@ def test_points_of_which_none_has_a_true_candidate_teach_nothing_but_decay():
     training = NetworkTraining(averaged=0.01)
     learnt = training._fit(examples, np.arange(40), RUN)
     random = np.random.default_rng(RUN.seed_for("score network"))
-    n_views = examples.inputs.shape[2]
-    start = RankingNetwork(n_views, *training.n_hidden, training.dropout, random)
+    start = RankingNetwork(len(examples.centre), *training.n_hidden, training.dropout, random)
     left = learnt.parameters / start.parameters
     np.testing.assert_allclose(left, np.exp(-training.decay), atol=0.03)
 
@@ -368,8 +367,7 @@ def test_candidates_that_are_hard_to_tell_apart_are_kept_and_others_stand_for_th
     evidence = padded(evidence)
     is_true = true_among(evidence.labels, truth)
     examples = RankingExamples.of(evidence, is_true, n_threads=1)
-    n_views = examples.inputs.shape[2]
-    network = RankingNetwork(n_views, 8, 4, 0.0, np.random.default_rng(3))
+    network = RankingNetwork(len(examples.centre), 8, 4, 0.0, np.random.default_rng(3))
     assert examples.hardest(network, (20, 10), np.random.default_rng(0)) is examples
     fewer = examples.hardest(network, (6, 3), np.random.default_rng(0))
     every, kept = (
@@ -383,20 +381,35 @@ def test_candidates_that_are_hard_to_tell_apart_are_kept_and_others_stand_for_th
     np.testing.assert_allclose(np.exp(fewer.log_counts).sum(axis=1), n_real, rtol=1e-5)
 
 
+def test_views_are_those_of_the_evidence_on_one_scale():
+    """Each has mean 0 and deviation 1 over all real candidates, and is cut where it is far off."""
+    evidence, truth = made_up(50)
+    evidence = padded(evidence)
+    is_real = evidence.labels >= 0
+    views = evidence.views()
+    deviation = np.maximum(views[is_real].std(axis=0), 1e-4)
+    expected = np.clip((views - views[is_real].mean(axis=0)) / deviation, -5, 5)
+    examples = RankingExamples.of(evidence, true_among(evidence.labels, truth), 1)
+    own = expected[:, :, [0, 1, 3, 5, 6, 8, 10, 11]]
+    np.testing.assert_allclose(examples.inputs[is_real], own[is_real], atol=1e-4)
+    np.testing.assert_allclose(examples.of_points, expected[:, 0, [2, 4, 7, 9, 12]], atol=1e-4)
+
+
 def test_hard_candidates_of_points_that_are_viewed_a_few_at_a_time(monkeypatch):
     monkeypatch.setattr("longtail.blend.ranking_examples._POINTS_AT_ONCE", 16)
     evidence, truth = made_up(50, size=30)
     evidence = padded(evidence)
     is_true = true_among(evidence.labels, truth)
     examples = RankingExamples.of(evidence, is_true, n_threads=1)
-    network = RankingNetwork(examples.inputs.shape[2], 8, 4, 0.0, np.random.default_rng(3))
+    network = RankingNetwork(len(examples.centre), 8, 4, 0.0, np.random.default_rng(3))
     of_points = (evidence, is_true, network)
     every = examples.hardest_of(*of_points, (20, 10), seed=0, n_threads=1)
     np.testing.assert_array_equal(every.inputs, examples.inputs)
-    fewer = examples.hardest_of(*of_points, (6, 3), seed=0, n_threads=2)
+    np.testing.assert_array_equal(every.of_points, examples.of_points)
+    fewer = examples.without_points().hardest_of(*of_points, (6, 3), seed=0, n_threads=2)
     whole = examples.hardest(network, (6, 3), np.random.default_rng(0))
     np.testing.assert_array_equal(fewer.inputs[:, :6], whole.inputs[:, :6])  # others are drawn
-    for part, expected in zip(fewer[1:3], whole[1:3], strict=True):
+    for part, expected in zip(fewer[2:4], whole[2:4], strict=True):
         np.testing.assert_allclose(part.sum(axis=1), expected.sum(axis=1), rtol=1.3e-6, atol=1e-5)
 
 
@@ -404,8 +417,7 @@ def test_logits_are_the_scores_of_the_frozen_network(learnt):
     evidence, truth = made_up(40)
     evidence = padded(evidence)
     examples = RankingExamples.of(evidence, true_among(evidence.labels, truth), 1)
-    n_views = examples.inputs.shape[2]
-    network = RankingNetwork(n_views, 8, 4, 0.0, np.random.default_rng(3))
+    network = RankingNetwork(len(examples.centre), 8, 4, 0.0, np.random.default_rng(3))
     expected = examples.frozen(network.layers).scores(evidence)
     logits = examples.logits(network, np.arange(40))
     np.testing.assert_allclose(logits, expected, atol=1e-4)
@@ -441,19 +453,22 @@ def test_slopes_are_those_of_the_loss():
 def test_the_gradient_of_a_network_is_that_of_automatic_differentiation(dropout):
     is_true, is_real = ranked(12, 9)
     is_true[:, 0] = is_real[:, 0] = True
-    views = np.random.default_rng(2).standard_normal((12, 9, 5), np.float32)
+    views = np.random.default_rng(2).standard_normal((12, 9, 3), np.float32)
+    of_points = np.random.default_rng(4).standard_normal((12, 2), np.float32)
     network, twin = (RankingNetwork(5, 8, 4, dropout, np.random.default_rng(3)) for _ in range(2))
     layers = [torch.tensor(part, requires_grad=True) for part in twin.layers]
     matrix1, bias1, matrix2, bias2, last = layers
     drawn = [torch.tensor(twin._drawn(12, len(bias)))[:, None] for bias in (bias1, bias2)]
     kept = [(lots >= dropout) / (1 - dropout) for lots in drawn]
-    units = (torch.from_numpy(views) @ matrix1 + bias1).relu() * kept[0]
+    repeated = np.repeat(of_points[:, np.newaxis], 9, axis=1)
+    inputs = torch.from_numpy(np.concatenate([views, repeated], axis=2))
+    units = (inputs @ matrix1 + bias1).relu() * kept[0]
     logits = ((units @ matrix2 + bias2).relu() * kept[1]) @ last
     counts = log_counts(is_real)
     loss_of(logits, is_true, counts).backward()
     expected = np.concatenate([part.grad.ravel() for part in layers])
     for _ in range(2):  # scratch is not remembered
-        gradient = network.gradient(views, is_true, counts)
+        gradient = network.gradient(views, of_points, is_true, counts)
         network._random = np.random.default_rng(3)
         RankingNetwork(5, 8, 4, dropout, network._random)  # draws as much as its start did
         np.testing.assert_allclose(gradient, expected, rtol=1.3e-6, atol=1e-5)

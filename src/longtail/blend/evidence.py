@@ -13,14 +13,19 @@ from longtail.kernels.jit import over_row_chunks
 from longtail.metrics.hits import true_among
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    Doubles = NDArray[np.float64]
     Floats = NDArray[np.float32]
 
 __all__ = ["Evidence"]
 
 SAME_FOR_ALL = 1e-4  # a source with a smaller spread tells nothing
+
+_POINTS_AT_ONCE = 512
 
 
 @dataclass(frozen=True)
@@ -94,13 +99,18 @@ class Evidence:
         both = candidates if self.is_aside is None else self.is_aside | candidates
         return replace(self, is_aside=both)
 
+    @property
+    def n_views(self) -> int:
+        """How many views of a candidate a `ScoreNetwork` sees."""
+        n_sources: int = self.values.shape[1]
+        return n_sources * N_VIEWS + N_CONTEXT_VIEWS
+
     def views(self, n_threads: int = 1) -> Floats:
         """Return what a `ScoreNetwork` sees: float32 (n, size, n_views), 0 for padding.
 
         See `longtail.kernels.blend.view_evidence`.
         """
-        n_views = self.values.shape[1] * N_VIEWS + N_CONTEXT_VIEWS
-        views = np.zeros((*self.labels.shape, n_views), np.float32)
+        views = np.zeros((*self.labels.shape, self.n_views), np.float32)
         arguments = self.as_read_only()
 
         def work(start: int, stop: int) -> None:
@@ -109,7 +119,7 @@ class Evidence:
         over_row_chunks(work, len(views), n_threads=n_threads, chunk=64)
         return views
 
-    def of_rows(self, rows: NDArray[np.int64]) -> Evidence:
+    def of_rows(self, rows: NDArray[np.int64] | slice) -> Evidence:
         """Return the evidence of some points."""
         return replace(
             self,
@@ -139,13 +149,37 @@ class Evidence:
         )
         return behind.transpose(0, 2, 1)
 
-    def inverse_spreads(self, behind: Floats) -> Floats:
-        """Return 1 over the deviation of each source's `behind_best`; 0 where it is always same."""
-        said = behind[self.labels >= 0]
-        spread = said.std(axis=0) if len(said) else np.zeros(said.shape[1], np.float32)
-        tells = spread > SAME_FOR_ALL
-        inverse: Floats = np.divide(1, spread, out=np.zeros_like(spread), where=tells)
-        return inverse
+    def inverse_spreads(self) -> Floats:
+        """Return 1 over the deviation of each source's `behind_best`; 0 where it is always same.
+
+        Of all candidates but padding, float32 (n_sources,).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.blend.evidence import Evidence
+        >>> labels, none = np.array([[2, 0, -1]], np.int32), np.zeros(3, np.float32)
+        >>> values = np.array([[[1.0, 3.0, 9.0], [5.0, 5.0, 9.0]]], np.float32)
+        >>> Evidence(labels, values, none[:1], none).inverse_spreads().tolist()
+        [1.0, 0.0]
+        """
+        mean = self._mean_behind(lambda behind: behind)
+        spread = np.sqrt(self._mean_behind(lambda behind: (behind - mean) ** 2))
+        inverse = np.divide(1, spread, out=np.zeros_like(spread), where=spread > SAME_FOR_ALL)
+        return inverse.astype(np.float32)
+
+    def _mean_behind(self, work: Callable[[Doubles], Doubles]) -> Doubles:
+        """Return the mean of something of all candidates' `behind_best`, (n_sources,).
+
+        Of a few points at a time: that of all takes as much memory as all that the sources say.
+        """
+        total, n_real = np.zeros(self.values.shape[1]), 0
+        for start in range(0, len(self.labels), _POINTS_AT_ONCE):
+            some = self.of_rows(slice(start, start + _POINTS_AT_ONCE))
+            is_real = some.labels >= 0
+            total += work(some.behind_best()[is_real].astype(np.float64)).sum(axis=0)
+            n_real += int(np.count_nonzero(is_real))
+        return total / max(n_real, 1)
 
     def as_read_only(self) -> tuple[NDArray[np.int32], Floats, Floats, Floats]:
         """Return labels, values, commonness and nearness as the kernels take them."""

@@ -15,7 +15,6 @@ from longtail.blend.ranking_examples import RankingExamples
 from longtail.blend.ranking_network import RankingNetwork
 from longtail.blend.score_network import ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
-from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.metrics import precision_at_k
 from longtail.metrics.head_and_tail import head_and_tail_precision
 from longtail.metrics.hits import true_among
@@ -26,6 +25,8 @@ from longtail.training.scratch import Scratch
 from longtail.training.threads import meanwhile
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -192,8 +193,8 @@ class NetworkTraining:
         tried = shuffled[: self.trial_points]
         some = _Judged(evidence.of_rows(tried), truth[tried], inverse_propensities, run.n_threads)
         total = ScoreNetwork.of_all(evidence)
-        plain = [total.scores(some.evidence, run.n_threads), *_said_by_each(some.evidence)]
-        if max(some.qualities(said)[1] for said in plain) < self.least_quality:
+        plain = _said_by_all_and_each(total, some.evidence, run.n_threads)
+        if all(some.qualities(said)[1] < self.least_quality for said in plain):
             return Taught(total)  # chance hits do not tell the sources apart
         with one_blas_thread():  # the products are too small to be shared
             if is_true[tried].any(axis=1).sum() < self.least_points:
@@ -205,6 +206,7 @@ class NetworkTraining:
             must_be_clear = self._teach_little(evidence, is_true)
             if not self._gains(some, scores, summed.result(), clearly=must_be_clear):
                 return Taught(weighted_sum(evidence, is_true, tried))
+            examples = examples.without_points()  # these are large, and of no more use
             hardest = examples.hardest_of(
                 evidence,
                 is_true,
@@ -213,7 +215,6 @@ class NetworkTraining:
                 seed=run.seed_for("candidates"),
                 n_threads=run.n_threads,
             )
-            del examples  # large, and of no more use
             network = hardest.frozen(self._fit(hardest, np.arange(n_points), run).layers)
         known = some.first_is_right(network.scores(some.evidence, run.n_threads))
         return Taught(network, max(known.mean() - some.first_is_right(scores).mean(), 0.0))
@@ -238,7 +239,7 @@ class NetworkTraining:
     ) -> RankingNetwork:
         """Train on some points."""
         random, scratch = np.random.default_rng(run.seed_for("score network")), Scratch()
-        network = RankingNetwork(examples.inputs.shape[2], *self.n_hidden, self.dropout, random)
+        network = RankingNetwork(len(examples.centre), *self.n_hidden, self.dropout, random)
         useful = rows[examples.is_true[rows].any(axis=1)]  # the others have nothing to rank
         batch_size, n_steps = self._sizes(len(useful), most_steps)
         sum_of_rates = n_steps * self.learning_rate * (1 + self.averaged) / 2
@@ -273,8 +274,7 @@ class NetworkTraining:
         """Return whether there are fewer pairs of a true and a false candidate than weights."""
         n_true = is_true.sum(axis=1)
         n_pairs = n_true @ ((evidence.judged >= 0).sum(axis=1) - n_true)
-        n_views = evidence.values.shape[1] * N_VIEWS + N_CONTEXT_VIEWS
-        n_weights = sum((n + 1) * m for n, m in pairwise((n_views, *self.n_hidden)))
+        n_weights = sum((n + 1) * m for n, m in pairwise((evidence.n_views, *self.n_hidden)))
         return bool(n_pairs < n_weights)
 
     def _gains(self, points: _Judged, scores: Floats, sums: Floats, *, clearly: bool) -> bool:
@@ -347,7 +347,11 @@ def _summed_by_halves(evidence: Evidence, is_true: NDArray[np.bool_]) -> Floats:
     return np.concatenate(scores)
 
 
-def _said_by_each(evidence: Evidence) -> list[Floats]:
-    """Return what each source says of the candidates, (n, size), -inf of padding."""
+def _said_by_all_and_each(
+    total: ScoreNetwork, evidence: Evidence, n_threads: int
+) -> Iterator[Floats]:
+    """Yield what the sum of sources and each of them say, (n, size), -inf of padding."""
+    yield total.scores(evidence, n_threads)
     is_real = evidence.labels >= 0
-    return [np.where(is_real, said, -np.inf) for said in evidence.values.swapaxes(0, 1)]
+    for said in evidence.values.swapaxes(0, 1):
+        yield np.where(is_real, said, -np.inf)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from longtail.blend.score_network import ScoreNetwork
-from longtail.kernels.blend import LARGEST_VIEW
+from longtail.kernels.blend import (
+    CONTEXT_VIEWS_OF_POINT,
+    LARGEST_VIEW,
+    N_CONTEXT_VIEWS,
+    N_VIEWS,
+    VIEWS_OF_POINT,
+)
 from longtail.training.ranking_slope import log_counts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
     from longtail.blend.ranking_network import Layers, RankingNetwork
     from longtail.training.scratch import Scratch
 
+    Doubles = NDArray[np.float64]
     Flags = NDArray[np.bool_]
     Floats = NDArray[np.float32]
     Rows = NDArray[np.int64]
@@ -35,14 +42,17 @@ class RankingExamples(NamedTuple):
 
     Attributes
     ----------
-    inputs : float32 (n, size, n_views)
-        With mean 0 and deviation 1 over all candidates, of these points or of some before.
+    inputs : float32 (n, size, n_own)
+        The views that a candidate has for itself, with mean 0 and deviation 1 over all candidates,
+        of these points or of some before.
+    of_points : float32 (n, n_views - n_own)
+        The views that are the same for all candidates of a point, likewise.
     is_true : bool (n, size)
         Which candidates are true.
     log_counts : float32 (n, size)
         See `longtail.training.ranking_loss.ranking_loss`.
     centre, spread : float32 (n_views,)
-        Mean and deviation before.
+        Mean and deviation before, of all views in the order of `Evidence.views`.
 
     Examples
     --------
@@ -62,6 +72,7 @@ class RankingExamples(NamedTuple):
     """
 
     inputs: Floats
+    of_points: Floats
     is_true: Flags
     log_counts: Floats
     centre: Floats
@@ -70,45 +81,83 @@ class RankingExamples(NamedTuple):
     @classmethod
     def of(cls, evidence: Evidence, is_true: Flags, n_threads: int) -> RankingExamples:
         """View the evidence and bring it to one scale, once for all trainings."""
-        views = evidence.views(n_threads)
-        centre, deviation = _mean_and_deviation(views, evidence.labels >= 0)
-        return cls._scaled(views, evidence, is_true, centre, np.maximum(deviation, LEAST_SPREAD))
+        examples = cls._unscaled(evidence, is_true, n_threads)
+        mean, deviation = examples._mean_and_deviation(evidence.labels >= 0)
+        return examples._scaled(mean, np.maximum(deviation, LEAST_SPREAD))
 
     @classmethod
-    def _scaled(
-        cls, views: Floats, evidence: Evidence, is_true: Flags, centre: Floats, spread: Floats
-    ) -> RankingExamples:
-        """Bring views, which are changed in place, to a scale."""
-        views -= centre
-        views /= spread
-        np.clip(views, -LARGEST_VIEW, LARGEST_VIEW, out=views)
-        return cls(views, is_true, log_counts_of(evidence.judged), centre, spread)
+    def _unscaled(cls, evidence: Evidence, is_true: Flags, n_threads: int) -> RankingExamples:
+        """View the evidence, a few points at a time."""
+        n_points, size = is_true.shape
+        of_point = _are_of_point(evidence.n_views)
+        own, shared = np.flatnonzero(~of_point), np.flatnonzero(of_point)
+        examples = cls(
+            inputs=np.empty((n_points, size, len(own)), np.float32),
+            of_points=np.empty((n_points, len(shared)), np.float32),
+            is_true=is_true,
+            log_counts=log_counts_of(evidence.judged),
+            centre=np.zeros(evidence.n_views, np.float32),
+            spread=np.ones(evidence.n_views, np.float32),
+        )
+        for some in _blocks(n_points):
+            views = evidence.of_rows(some).views(n_threads)
+            np.take(views, own, axis=2, out=examples.inputs[some], mode="clip")  # as in `batch`
+            examples.of_points[some] = views[:, 0, shared]  # padding comes last
+        return examples
 
-    def batch(self, rows: Rows, scratch: Scratch) -> tuple[Floats, Flags, Floats]:
-        """Return inputs, `is_true` and `log_counts` of some points, in place of those before.
+    def _mean_and_deviation(self, is_real: Flags) -> tuple[Floats, Floats]:
+        """Return those of each view over all real candidates."""
+        of_point = _are_of_point(len(self.centre))
+        moments = np.empty((2, len(self.centre)), np.float32)
+        n_real = is_real.sum(axis=1, keepdims=True)
+        moments[:, ~of_point] = _moments(self.inputs, is_real)
+        moments[:, of_point] = _moments(self.of_points[:, np.newaxis], n_real)
+        return moments[0], moments[1]
+
+    def _scaled(self, centre: Floats, spread: Floats) -> RankingExamples:
+        """Bring the views, which are changed in place, to a scale."""
+        of_point = _are_of_point(len(centre))
+        for views, own in ((self.inputs, ~of_point), (self.of_points, of_point)):
+            np.subtract(views, centre[own], out=views)
+            np.divide(views, spread[own], out=views)
+            np.clip(views, -LARGEST_VIEW, LARGEST_VIEW, out=views)
+        return self._replace(centre=centre, spread=spread)
+
+    def batch(self, rows: Rows, scratch: Scratch) -> tuple[Floats, Floats, Flags, Floats]:
+        """Return what `RankingNetwork.gradient` takes of some points, in place of those before.
 
         Parameters
         ----------
         rows : int64 (n_rows,)
         scratch : Scratch
         """
-        shape = len(rows), self.is_true.shape[1]
-        inputs = scratch.array("inputs", (*shape, self.inputs.shape[2]))
-        is_true = scratch.array("is true", shape, np.bool_)
-        log_counts = scratch.array("log counts", shape)
-        pairs = zip(self[:3], (inputs, is_true, log_counts), strict=True)
-        for every, some in pairs:
+        n, size = len(rows), self.is_true.shape[1]
+        taken = (
+            scratch.array("inputs", (n, size, self.inputs.shape[2])),
+            scratch.array("of points", (n, self.of_points.shape[1])),
+            scratch.array("is true", (n, size), np.bool_),
+            scratch.array("log counts", (n, size)),
+        )
+        for every, some in zip(self[:4], taken, strict=True):
             np.take(every, rows, axis=0, out=some, mode="clip")  # else numpy writes a copy first
-        return inputs, is_true, log_counts
+        return taken
 
     def logits(self, network: RankingNetwork, rows: Rows) -> Floats:
         """Return how a network ranks the candidates of some points, -inf for padding."""
         logits = np.empty((len(rows), self.is_true.shape[1]), np.float32)
-        for start in range(0, len(rows), _POINTS_AT_ONCE):
-            some = slice(start, start + _POINTS_AT_ONCE)
-            logits[some] = network.logits(self.inputs[rows[some]])
+        for some in _blocks(len(rows)):
+            logits[some] = network.logits(self.inputs[rows[some]], self.of_points[rows[some]])
         logits[np.isneginf(self.log_counts[rows])] = -np.inf
         return logits
+
+    def without_points(self) -> RankingExamples:
+        """Return what is left without any points: the scale, all that `hardest_of` needs."""
+        return self._replace(
+            inputs=self.inputs[:0].copy(),
+            of_points=self.of_points[:0].copy(),
+            is_true=self.is_true[:0].copy(),
+            log_counts=self.log_counts[:0].copy(),
+        )
 
     def hardest_of(
         self,
@@ -130,17 +179,15 @@ class RankingExamples(NamedTuple):
         shape = n_points, min(sum(n_compared), size)
         chosen = self._replace(
             inputs=np.empty((*shape, self.inputs.shape[2]), np.float32),
+            of_points=np.empty((n_points, self.of_points.shape[1]), np.float32),
             is_true=np.empty(shape, np.bool_),
             log_counts=np.empty(shape, np.float32),
         )
-        for start in range(0, n_points, _POINTS_AT_ONCE):
-            rows = np.arange(start, min(start + _POINTS_AT_ONCE, n_points))
-            own = evidence.of_rows(rows)
-            scale = self.centre, self.spread
-            some = self._scaled(own.views(n_threads), own, is_true[rows], *scale)
-            parts = zip(chosen[:3], some.hardest(network, n_compared, random)[:3], strict=True)
-            for every, part in parts:
-                every[start : start + len(part)] = part
+        for rows in _blocks(n_points):
+            some = self._unscaled(evidence.of_rows(rows), is_true[rows], n_threads)
+            hardest = some._scaled(self.centre, self.spread).hardest(network, n_compared, random)
+            for every, part in zip(chosen[:4], hardest[:4], strict=True):
+                every[rows] = part
         return chosen
 
     def hardest(
@@ -175,26 +222,45 @@ class RankingExamples(NamedTuple):
 
     def frozen(self, layers: Layers) -> ScoreNetwork:
         """Return a network that has learnt from them as a model keeps it."""
-        return ScoreNetwork(
-            centre=self.centre, scale=np.float32(1) / self.spread, **layers._asdict()
-        )
+        matrix1 = np.empty_like(layers.matrix1)
+        matrix1[np.argsort(_are_of_point(len(matrix1)), kind="stable")] = layers.matrix1
+        parts = layers._replace(matrix1=matrix1)._asdict()
+        return ScoreNetwork(centre=self.centre, scale=np.float32(1) / self.spread, **parts)
 
 
-def _mean_and_deviation(views: Floats, is_real: Flags) -> tuple[Floats, Floats]:
-    """Return those of each view over all real candidates, of a few points at a time.
+def _blocks(n_points: int) -> Iterator[slice]:
+    """Return which points are viewed at once."""
+    for start in range(0, n_points, _POINTS_AT_ONCE):
+        yield slice(start, min(start + _POINTS_AT_ONCE, n_points))
 
-    A copy of what is real would take as much memory as the views, and its squares once more.
+
+def _are_of_point(n_views: int) -> Flags:
+    """Return which views are the same for all candidates of a point."""
+    are_of_point = np.zeros(n_views, np.bool_)
+    for view in VIEWS_OF_POINT:
+        are_of_point[view:-N_CONTEXT_VIEWS:N_VIEWS] = True
+    are_of_point[-N_CONTEXT_VIEWS:][list(CONTEXT_VIEWS_OF_POINT)] = True
+    return are_of_point
+
+
+def _moments(views: Floats, counts: NDArray[Any]) -> tuple[Doubles, Doubles]:
+    """Return the mean and the deviation of each view, of a few points at a time.
+
+    The squares of all would take as much memory as the views once more.
+
+    Parameters
+    ----------
+    views : float32 (n, size, n_views)
+    counts : int or bool (n, size)
+        How often each counts.
     """
-    blocks = [slice(i, i + _POINTS_AT_ONCE) for i in range(0, len(views), _POINTS_AT_ONCE)]
-    n_real = np.float32(np.count_nonzero(is_real))
 
-    def mean_of(work: Callable[[Floats], Floats]) -> Floats:
-        total = np.zeros((1, views.shape[2]), np.float32)
-        for block in blocks:
-            rows = np.concatenate([total, work(views[block][is_real[block]])])
-            total = rows.sum(axis=0, keepdims=True)  # row after row, as one sum of all would
-        mean: Floats = total[0] / n_real
+    def mean_of(work: Callable[[Floats], Doubles]) -> Doubles:
+        total = np.zeros(views.shape[2])
+        for some in _blocks(len(views)):
+            total += counts[some].ravel() @ work(views[some].reshape(-1, views.shape[2]))
+        mean: Doubles = total / max(counts.sum(), 1)
         return mean
 
-    mean = mean_of(lambda some: some)
+    mean = mean_of(lambda some: some.astype(np.float64))
     return mean, np.sqrt(mean_of(lambda some: (some - mean) ** 2))

@@ -35,6 +35,7 @@ class Layers(NamedTuple):
     Attributes
     ----------
     matrix1, bias1 : float32 (n_views, n_hidden1), (n_hidden1,)
+        First the rows of the views that a candidate has for itself, then of those of the point.
     matrix2, bias2 : float32 (n_hidden1, n_hidden2), (n_hidden2,)
     last : float32 (n_hidden2,)
     """
@@ -49,13 +50,15 @@ class Layers(NamedTuple):
 class RankingNetwork:
     """Two layers of ReLU and a sum, the same for each candidate of a point.
 
+    Views that are the same for all of them, two of five, are multiplied but once for a point.
+
     Dropout is of the same units for all candidates of a point: they are compared within it only,
     and to draw for each would cost more than the products.
 
     Parameters
     ----------
     n_views, n_hidden1, n_hidden2 : int
-        Inputs of a candidate, and units of the layers.
+        Inputs of a candidate, those of its point included, and units of the layers.
     dropout : float
         After each layer.
     random : np.random.Generator
@@ -69,16 +72,16 @@ class RankingNetwork:
 
     Examples
     --------
-    The third of three candidates is true; each has one view.
+    The third of three candidates is true; each has one view, and so has the point.
 
     >>> import numpy as np
     >>> from longtail.blend.ranking_network import RankingNetwork
-    >>> network = RankingNetwork(1, 8, 8, 0.0, np.random.default_rng(0))
-    >>> views = np.array([[[2], [1], [0]]], np.float32)
+    >>> network = RankingNetwork(2, 8, 8, 0.0, np.random.default_rng(0))
+    >>> views, of_points = np.array([[[2], [1], [0]]], np.float32), np.ones((1, 1), np.float32)
     >>> is_true, even = np.array([[False, False, True]]), np.zeros((1, 3), np.float32)
     >>> for _ in range(100):
-    ...     network.parameters -= 0.1 * network.gradient(views, is_true, even)
-    >>> network.logits(views).argmax().item()
+    ...     network.parameters -= 0.1 * network.gradient(views, of_points, is_true, even)
+    >>> network.logits(views, of_points).argmax().item()
     2
     """
 
@@ -113,54 +116,73 @@ class RankingNetwork:
         named = zip(self._shapes.items(), np.split(numbers, ends[:-1]), strict=True)
         return Layers(**{name: part.reshape(shape) for (name, shape), part in named})
 
-    def logits(self, views: Floats) -> Floats:
+    def logits(self, views: Floats, of_points: Floats) -> Floats:
         """Return the score of each candidate, float32 (n, size), nothing dropped.
 
         Parameters
         ----------
-        views : float32 (n, size, n_views)
+        views : float32 (n, size, n_own)
+            Of each candidate.
+        of_points : float32 (n, n_views - n_own)
+            The same for all candidates of a point.
         """
-        n, size, n_views = views.shape
-        units, layers = views.reshape(n * size, n_views), self.layers
-        for matrix, bias in ((layers.matrix1, layers.bias1), (layers.matrix2, layers.bias2)):
-            units = units @ matrix
-            units += bias
-            np.maximum(units, 0, out=units)
-        logits: Floats = (units @ layers.last).reshape(n, size)
+        n, size, n_own = views.shape
+        layers = self.layers
+        hidden1: Floats = views.reshape(n * size, n_own) @ layers.matrix1[:n_own]
+        biases1 = of_points @ layers.matrix1[n_own:] + layers.bias1
+        hidden1.reshape(n, size, -1)[...] += biases1[:, np.newaxis]
+        np.maximum(hidden1, 0, out=hidden1)
+        hidden2: Floats = hidden1 @ layers.matrix2
+        hidden2 += layers.bias2
+        np.maximum(hidden2, 0, out=hidden2)
+        logits: Floats = (hidden2 @ layers.last).reshape(n, size)
         return logits
 
-    def gradient(self, views: Floats, is_true: Flags, log_counts: Floats) -> Floats:
+    def gradient(
+        self, views: Floats, of_points: Floats, is_true: Flags, log_counts: Floats
+    ) -> Floats:
         """Return the gradient of `ranking_loss`, float32 (n_parameters,); the next one replaces it.
 
         Parameters
         ----------
-        views : float32 (n, size, n_views)
+        views, of_points : float32 (n, size, n_own), (n, n_views - n_own)
+            See `logits`.
         is_true : bool (n, size)
         log_counts : float32 (n, size)
             See `longtail.training.ranking_loss.ranking_loss`.
         """
-        n, size, n_views = views.shape
-        inputs, layers, to = views.reshape(n * size, n_views), self.layers, self._gradient_layers
-        logits = self._scratch.array("logits", (n, size))
-        hidden1 = self._activated("hidden1", inputs, layers.matrix1, layers.bias1, size)
-        hidden2 = self._activated("hidden2", hidden1, layers.matrix2, layers.bias2, size)
-        score(hidden2, layers.last, logits.reshape(-1))
-        slope = ranking_slope(logits, is_true, log_counts).reshape(-1)
-        to_hidden2 = self._scratch.array("to hidden2", hidden2.shape)
-        pass_back_last(slope, hidden2, layers.last, self._dropout, to_hidden2, to.last, to.bias2)
+        n, size, n_own = views.shape
+        inputs, layers, to = views.reshape(n * size, n_own), self.layers, self._gradient_layers
+        biases1 = self._product("biases1", of_points, layers.matrix1[n_own:])
+        biases1 += layers.bias1
+        biases2 = self._scratch.array("biases2", (n, len(layers.bias2)))
+        biases2[:] = layers.bias2
+        hidden1 = self._activated("hidden1", inputs, layers.matrix1[:n_own], biases1)
+        hidden2 = self._activated("hidden2", hidden1, layers.matrix2, biases2)
+        to_hidden2 = self._slope(hidden2, is_true, log_counts)
         to_hidden1 = self._product("to hidden1", to_hidden2, layers.matrix2.T)
-        pass_back(to_hidden1, hidden1, self._dropout, to.bias1)
-        np.matmul(inputs.T, to_hidden1, out=to.matrix1)
+        to_biases1 = self._scratch.array("to biases1", biases1.shape)
+        pass_back(to_hidden1, hidden1, self._dropout, to_biases1)
+        np.matmul(inputs.T, to_hidden1, out=to.matrix1[:n_own])
+        np.matmul(of_points.T, to_biases1, out=to.matrix1[n_own:])
+        np.sum(to_biases1, axis=0, out=to.bias1)
         np.matmul(hidden1.T, to_hidden2, out=to.matrix2)
         return self._gradient
 
-    def _activated(
-        self, name: str, inputs: Floats, matrix: Floats, bias: Floats, size: int
-    ) -> Floats:
+    def _slope(self, hidden2: Floats, is_true: Flags, log_counts: Floats) -> Floats:
+        """Return that of the loss with respect to `hidden2`, and note those of what comes after."""
+        last, to = self.layers.last, self._gradient_layers
+        logits = self._scratch.array("logits", is_true.shape)
+        score(hidden2, last, logits.reshape(-1))
+        slope = ranking_slope(logits, is_true, log_counts).reshape(-1)
+        to_hidden2 = self._scratch.array("to hidden2", hidden2.shape)
+        pass_back_last(slope, hidden2, last, self._dropout, to_hidden2, to.last, to.bias2)
+        return to_hidden2
+
+    def _activated(self, name: str, inputs: Floats, matrix: Floats, biases: Floats) -> Floats:
         """Return the units of a layer, some of them dropped."""
         units = self._product(name, inputs, matrix)
-        drawn = self._drawn(len(inputs) // size, len(bias))
-        activate(units, bias, drawn, self._dropout, size)
+        activate(units, biases, self._drawn(*biases.shape), self._dropout)
         return units
 
     def _product(self, name: str, left: Floats, right: Floats) -> Floats:

@@ -117,7 +117,7 @@ class ScoreNetwork:
             By which the spread is measured: the deviation of what is said of a candidate, relative
             to the point's best. A source that says the same of all counts for nothing.
         """
-        return cls.of_weights(evidence.inverse_spreads(evidence.behind_best()))
+        return cls.of_weights(evidence.inverse_spreads())
 
     @classmethod
     def of_weights(cls, weights: ArrayLike) -> ScoreNetwork:

@@ -69,9 +69,8 @@ def weighted_sum(
     """
     useful = rows[is_true[rows].any(axis=1)][:MOST_POINTS]
     some = evidence.of_rows(useful)
-    behind = some.behind_best()
-    in_spreads = some.inverse_spreads(behind)
-    said = np.ascontiguousarray(behind * in_spreads)  # (n, size, n_sources)
+    in_spreads = some.inverse_spreads()
+    said = np.ascontiguousarray(some.behind_best() * in_spreads)  # (n, size, n_sources)
     log_counts, true = log_counts_of(some.judged), is_true[useful]
     first = np.full(said.shape[2], FIRST_WEIGHT, np.float32)
     if alike:

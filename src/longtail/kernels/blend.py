@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 __all__ = [
+    "CONTEXT_VIEWS_OF_POINT",
     "LARGEST_VIEW",
     "N_CONTEXT_VIEWS",
     "N_VIEWS",
+    "VIEWS_OF_POINT",
     "blend_rows",
     "fill_up",
     "gather_candidates",
@@ -29,6 +31,9 @@ __all__ = [
 
 N_VIEWS = 5  # of each source; see `view_evidence`
 N_CONTEXT_VIEWS = 3  # of the candidate and the point themselves
+# Which of both are the same for all candidates of a point.
+VIEWS_OF_POINT = (2, 4)
+CONTEXT_VIEWS_OF_POINT = (2,)
 LARGEST_VIEW = np.float32(5)  # standard deviations
 FAR_BEHIND = np.float32(-30)  # exp of less than this adds nothing to a float32 sum
 SMALLEST_SIMILARITY = np.float32(1e-6)

@@ -25,27 +25,28 @@ _LOWEST = np.float32(-1e30)  # a logit of no label at all, of which e^x is 0
 
 
 @fast_lean_kernel
-def activate(units: Floats, bias: Floats, drawn: Floats, dropout: float, size: int) -> None:
-    """Add the bias, cut what is negative, and drop units of whole points: ReLU and dropout.
+def activate(units: Floats, biases: Floats, drawn: Floats, dropout: float) -> None:
+    """Add biases, cut what is negative, and drop units of whole points: ReLU and dropout.
 
     Parameters
     ----------
     units : float32 (n * size, n_units)
         Changed in place.
-    bias : float32 (n_units,)
+    biases : float32 (n, n_units)
+        Of all of a point's candidates.
     drawn : float32 (n, n_units)
         Uniform from 0 to 1; a unit with less than `dropout` is dropped for all of a point's
         candidates.
     dropout : float
         Below 1; what is kept is divided by what that leaves.
-    size : int
-        Candidates of a point.
     """
     least, factor = np.float32(dropout), np.float32(1 / (1 - dropout))
-    for row in range(units.shape[0]):
+    n = biases.shape[0]
+    size = units.shape[0] // max(n, 1)
+    for row in range(n * size):
         point = row // size
         for unit in range(units.shape[1]):
-            value = units[row, unit] + bias[unit]
+            value = units[row, unit] + biases[point, unit]
             is_kept = (value > np.float32(0)) & (drawn[point, unit] >= least)
             units[row, unit] = value * factor if is_kept else np.float32(0)
 
@@ -148,24 +149,27 @@ def pass_back_last(
 
 
 @fast_lean_kernel
-def pass_back(slopes: Floats, units: Floats, dropout: float, to_bias: Floats) -> None:
+def pass_back(slopes: Floats, units: Floats, dropout: float, to_biases: Floats) -> None:
     """Pass the slopes of units back through what `activate` did, in place.
 
     Parameters
     ----------
-    slopes : float32 (n_rows, n_units)
+    slopes : float32 (n * size, n_units)
         Changed in place.
-    units : float32 (n_rows, n_units)
+    units : float32 (n * size, n_units)
         See `pass_back_last`.
     dropout : float
-    to_bias : float32 (n_units,)
-        Written: the sum over the rows.
+    to_biases : float32 (n, n_units)
+        Written: the sum over a point's candidates.
     """
     factor = np.float32(1 / (1 - dropout))
-    to_bias[:] = 0
-    for row in range(units.shape[0]):
+    n = to_biases.shape[0]
+    size = units.shape[0] // max(n, 1)
+    to_biases[:] = 0
+    for row in range(n * size):
+        point = row // size
         for unit in range(units.shape[1]):
             is_kept = units[row, unit] > np.float32(0)
             passed = slopes[row, unit] * factor if is_kept else np.float32(0)
             slopes[row, unit] = passed
-            to_bias[unit] += passed
+            to_biases[point, unit] += passed
