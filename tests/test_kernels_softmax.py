@@ -11,7 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail.kernels.exponential import fast_exp
-from longtail.training.unit_labels import decoupled_softmax, slopes_in_place
+from longtail.training.optimisers import numbers_of
+from longtail.training.threads import training_threads
+from longtail.training.unit_labels import write_slopes
+from longtail.training.unit_labels_on_device import decoupled_softmax
 
 few = settings(max_examples=25, deadline=None)
 
@@ -34,20 +37,22 @@ def test_fast_exp_stays_finite(x, end):
     st.integers(1, 70),
     st.sampled_from([1.0, 20.0]),
     st.sampled_from([torch.float32, torch.bfloat16]),
+    st.integers(1, 3),
 )
-def test_slopes_in_place(seed, n, n_pool, scale, dtype):
+def test_slopes_in_place(seed, n, n_pool, scale, dtype, n_threads):
     random = np.random.default_rng(seed)
-    truth = random.random((n, n_pool)) < 0.1
-    rows, columns = (torch.from_numpy(places) for places in np.nonzero(truth))
+    truth = np.nonzero(random.random((n, n_pool)) < 0.1)
     products = torch.from_numpy(random.uniform(-1, 1, (n, n_pool)).astype(np.float32)).to(dtype)
-    bias = torch.from_numpy(random.uniform(-3, 3, n_pool).astype(np.float32))
-    logits = products.float() * scale + bias
+    bias = random.uniform(-3, 3, n_pool).astype(np.float32)
+    logits = products.float() * scale + torch.from_numpy(bias)
 
-    expected_loss, expected = decoupled_softmax(logits, rows, columns, scale)
-    loss, slope, to_bias = slopes_in_place(products.clone(), bias, scale, rows, columns)
+    places = (torch.from_numpy(part) for part in truth)
+    expected_loss, expected = decoupled_softmax(logits, *places, scale)
+    slopes = products.clone()
+    with training_threads(n_threads):
+        loss, to_bias = write_slopes(numbers_of(slopes), bias, scale, *truth)
 
-    assert slope.dtype == dtype
     rounding = 1e-5 if dtype == torch.float32 else 1 / 128
-    torch.testing.assert_close(slope.float(), expected, rtol=rounding, atol=1e-6)
-    torch.testing.assert_close(to_bias, expected.sum(dim=0), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(slopes.float(), expected, rtol=rounding, atol=1e-6)
+    np.testing.assert_allclose(to_bias, expected.sum(dim=0), rtol=1e-4, atol=1e-5)
     assert loss == pytest.approx(expected_loss, rel=1e-4, abs=1e-5)
