@@ -1,7 +1,7 @@
 """The network that blends scores while it is trained, its gradient by hand.
 
-Small products, thousands of times: automatic differentiation would take as long as they do, and so
-would numpy's own functions for what is between them.
+Small products, thousands of times: what is between them is as much work as they are, unless it is
+done in one pass each, as `longtail.kernels.ranking_network` does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What is between the products in training a small network that ranks candidates.
 
-Each is one pass over what the product before it has written, where torch takes several, each of
-which costs as much as the product.
+Each is one pass over what the product before it has written, where functions of whole arrays take
+several, each of which costs as much as the product.
 """
 
 from __future__ import annotations
