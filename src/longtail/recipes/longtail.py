@@ -29,6 +29,7 @@ from longtail.estimators.holding_out import LEAST_HELD_OUT, unseen_if_any
 from longtail.recipes.reranked import RerankedEstimator
 from longtail.row_store import RowStore
 from longtail.training.batches import fitting_batch_size
+from longtail.training.products import one_blas_thread
 from longtail.training.schedule import Schedule
 from longtail.training.threads import meanwhile
 
@@ -205,6 +206,13 @@ class LongtailClassifier(RerankedEstimator):
         The sources are trained, and asked of held-out points. What these teach, a blend learns,
         while the sources learn from the held-out points, too, if these are few.
         """
+        with one_blas_thread():  # of numpy's own, others wait busily for what is next
+            return self._learnt_and_calibrated(data, held_out, run)
+
+    def _learnt_and_calibrated(
+        self, data: TrainingData, held_out: TrainingData, run: TrainingRun
+    ) -> tuple[CompiledScorer, Calibration]:
+        """See `_learn_calibrated`."""
         space = self._space_for(data, held_out.labels.shape[0])
         n_asked = held_out.labels.shape[0] if self._learns_again(data, held_out) else None
         pieces = self._pieces_read(data, held_out)
