@@ -443,20 +443,21 @@ def test_more_than_a_hundred_labels_may_be_chosen(form):
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "seeds"),
     [
-        lambda: OneVsAll(dimension=16, n_threads=1),
-        lambda: DiSMEC(n_threads=1),
-        lambda: LongtailClassifier(dimension=16, n_threads=1),
+        (lambda seed: OneVsAll(dimension=16, n_threads=1, random_state=seed), [0]),
+        (lambda seed: DiSMEC(n_threads=1, random_state=seed), [0]),
+        # The points that tell are others with each seed, and of so few they say different things.
+        (lambda seed: LongtailClassifier(dimension=16, n_threads=1, random_state=seed), range(5)),
     ],
 )
-def test_labels_that_few_of_many_right_ones_follow_are_not_all_probable(make):
+def test_labels_that_few_of_many_right_ones_follow_are_not_all_probable(make, seeds):
     """The first five are right of nearly every point, which says nothing of those behind them."""
     random, kinds = np.random.default_rng(0), np.arange(600) % 2
     has = (np.arange(60) % 2 == kinds[:, None]) & (random.random((600, 60)) < 0.9)
     texts = [f"{('wine', 'car')[kind]} {random.integers(50)}" for kind in kinds]
-    probabilities = make().fit(texts, has).predict_proba(texts)
-    assert probabilities.sum(axis=1).mean() == pytest.approx(has.sum(axis=1).mean(), rel=0.15)
+    found = [make(seed).fit(texts, has).predict_proba(texts).sum(axis=1).mean() for seed in seeds]
+    assert np.mean(found) == pytest.approx(has.sum(axis=1).mean(), rel=0.15)
 
 
 def test_zeros_that_are_stored_change_nothing():
