@@ -264,28 +264,15 @@ class _SharedSpaceTask:
     ) -> UnitLabels | UnitLabelsOnDevice:
         """Return the labels as they will be trained, where they will be."""
         own = self._settings
-        scale, dropout, texts_alone = own.scale, own.dropout, own.texts_alone
+        both = {"scale": own.scale, "dropout": own.dropout, "texts_alone": own.texts_alone}
         if run.is_in_main_memory:
-            return UnitLabels(
-                vectors,
-                bias,
-                scale=scale,
-                products=products_for(own.n_multiplications(data.labels)),
-                dropout=dropout,
-                texts_alone=texts_alone,
-            )
+            products = products_for(own.n_multiplications(data.labels))
+            return UnitLabels(vectors, bias, products=products, **both)
         from longtail.training.unit_labels_on_device import (  # noqa: PLC0415 - it loads torch
             UnitLabelsOnDevice,
         )
 
-        return UnitLabelsOnDevice(
-            vectors,
-            bias,
-            scale=scale,
-            device=run.torch_device,
-            dropout=dropout,
-            texts_alone=texts_alone,
-        )
+        return UnitLabelsOnDevice(vectors, bias, device=run.torch_device, **both)
 
     def _mean_directions(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the direction of the mean of each label's points; zeros where it has none."""

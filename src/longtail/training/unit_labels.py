@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,27 +29,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["LabelsInTraining", "UnitLabels", "trained_directions", "write_slopes"]
+__all__ = ["UnitLabels", "trained_directions", "write_slopes"]
 
 BLOCK = 4_096  # rows that are made unit ones at a time, as copies of millions would count
-
-
-class LabelsInTraining(Protocol):
-    """Label vectors that learn from sums of token vectors: `UnitLabels`, or those on a device."""
-
-    def learn(
-        self, points: Floats, texts: Floats | None, batch: Batch, learning_rate: float
-    ) -> float:
-        """See `UnitLabels.learn`."""
-        ...
-
-    def draw_anew(self, seed: int) -> None:
-        """Draw what is left out from this seed on."""
-        ...
-
-    def state(self) -> State:
-        """Return what a checkpoint keeps, live."""
-        ...
 
 
 class UnitLabels:
