@@ -7,9 +7,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from longtail.training import unit_labels_on_device
+from longtail.training import unit_labels, unit_labels_on_device
 from longtail.training.batches import Batch
-from longtail.training.products import Bfloat16Products, Float32Products
 from longtail.training.state import as_array
 from longtail.training.unit_labels import UnitLabels, trained_directions
 from longtail.training.unit_labels_on_device import UnitLabelsOnDevice
@@ -24,17 +23,23 @@ CPU = torch.device("cpu")
 def make(request):
     """What makes labels in main memory, or by tensor operations as on a device."""
     if request.param == "arrays":
-        return lambda *start, **settings: UnitLabels(*start, products=Float32Products(), **settings)
+        return UnitLabels
     return lambda *start, **settings: UnitLabelsOnDevice(*start, device=CPU, **settings)
 
 
+@pytest.fixture
+def all_slopes(monkeypatch):
+    """None is so small that it is sampled."""
+    for module in (unit_labels, unit_labels_on_device):
+        monkeypatch.setattr(module, "LEAST_SLOPE", 1e-8)
+
+
 @pytest.fixture(params=["float32", "bfloat16"])
-def precision(request, monkeypatch):
-    """What products are computed in, and the tolerance that this needs."""
+def tolerance(request, monkeypatch):
+    """What products on a device are computed in, as the tolerance that this needs."""
     narrow = getattr(torch, request.param)
     monkeypatch.setattr(unit_labels_on_device, "product_dtype", lambda _: narrow)
-    products = Float32Products() if request.param == "float32" else Bfloat16Products()
-    return products, {"float32": 1e-5, "bfloat16": 0.04}[request.param]
+    return {"float32": 1e-5, "bfloat16": 0.04}[request.param]
 
 
 def some_labels(make, scale=5.0, **settings):
@@ -84,11 +89,9 @@ def stepped(table, gradient, learning_rate):
 
 @pytest.mark.parametrize("with_texts", [False, True])
 @pytest.mark.parametrize("most", [3, len(POOL)])
-@pytest.mark.parametrize("is_here", [True, False])
-def test_gradients_are_those_of_autograd(precision, with_texts, most, is_here):
-    products, tolerance = precision
-    where = {"products": products} if is_here else {"device": CPU}
-    labels = some_labels(UnitLabels if is_here else UnitLabelsOnDevice, **where)
+@pytest.mark.usefixtures("all_slopes")
+def test_gradients_are_those_of_autograd(make, tolerance, with_texts, most):
+    labels = some_labels(make)
     batch, truth = batch_of(most=most)
     points, texts = some_rows(N_POINTS, 1), some_rows(len(POOL), 2) if with_texts else None
     start = [torch.as_tensor(table).clone() for table in (labels.vectors, labels.bias)]
@@ -118,6 +121,25 @@ def test_gradients_are_those_of_autograd(precision, with_texts, most, is_here):
     torch.testing.assert_close(moved[clear], after[clear], atol=20 * tolerance, rtol=0)
 
 
+def test_a_device_learns_what_main_memory_does():
+    """The same is drawn, left out and sampled."""
+    settings = {"scale": 5.0, "dropout": 0.3, "texts_alone": 0.3}
+    here = some_labels(UnitLabels, **settings)
+    there = some_labels(UnitLabelsOnDevice, device=CPU, **settings)
+    for step in range(5):
+        batch, _ = batch_of(seed=step)
+        rows = [(some_rows(N_POINTS, step), some_rows(len(POOL), -step % 7)) for _ in range(2)]
+        losses = [
+            labels.learn(*own, batch, 0.1) for labels, own in zip((here, there), rows, strict=True)
+        ]
+        assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+        for own, other in zip(*rows, strict=True):
+            np.testing.assert_allclose(own, other, rtol=1e-2, atol=1e-3)
+    for name, part in here.state().items():
+        np.testing.assert_allclose(part, there.state()[name], rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.usefixtures("all_slopes")
 def test_labels_outside_the_pool_are_unchanged(make):
     labels, (batch, _) = some_labels(make), batch_of()
     before = [as_array(table).copy() for table in (labels.vectors, labels.bias)]

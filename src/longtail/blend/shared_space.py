@@ -17,7 +17,7 @@ from longtail.training.batches import SharedPool
 from longtail.training.chosen_bags import ChosenBags
 from longtail.training.loop import train
 from longtail.training.neighbourhood_batches import NeighbourhoodBatches
-from longtail.training.products import one_blas_thread, products_for
+from longtail.training.products import one_blas_thread
 from longtail.training.scratch import empty_array
 from longtail.training.state import as_array
 from longtail.training.threads import n_training_threads, training_threads
@@ -26,7 +26,6 @@ from longtail.training.units import Units
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from scipy.sparse import csr_array
 
     from longtail.row_store import RowStore
     from longtail.training.batches import Batch
@@ -184,16 +183,10 @@ class SharedSpace:
         batches = self._batches(data, tokens, run, is_first=start is None)
         task = _SharedSpaceTask(self, data, run, tokens, batches.state(), start)
         del start
-        # What multiplies may have loaded torch, which is to have as many threads.
+        # Torch has as many threads if a device, or other processes, have loaded it.
         with one_blas_thread(), training_threads(n_training_threads()):
             train(task, batches, self.schedule, run, "shared space", draw_anew=task.draw_anew)
         return task.learnt(store, goes_on=goes_on)
-
-    def n_multiplications(self, labels: csr_array) -> float:
-        """Return about how many products of numbers training takes, of labels (n_points, ...)."""
-        n_points, n_labels = labels.shape
-        n_pool = min(self.batch_size * labels.nnz / max(n_points, 1) + self.n_random, n_labels)
-        return float(3 * n_points * self.schedule.epochs * n_pool * self.dimension)
 
     def _batches(
         self, data: TrainingData, tokens: TokenTable, run: TrainingRun, *, is_first: bool
@@ -236,7 +229,7 @@ class _SharedSpaceTask:
         self._counts = np.diff(self._by_label.indptr)
         self._n_threads = run.n_threads
         self._tokens = tokens
-        self._labels = self._labels_from(*self._starts(data, start), data, run)
+        self._labels = self._labels_from(*self._starts(data, start), run)
 
     def _starts(
         self, data: TrainingData, start: SpaceTables | None
@@ -259,15 +252,13 @@ class _SharedSpaceTask:
         self,
         vectors: NDArray[np.float32],
         bias: NDArray[np.float32],
-        data: TrainingData,
         run: TrainingRun,
     ) -> UnitLabels | UnitLabelsOnDevice:
         """Return the labels as they will be trained, where they will be."""
         own = self._settings
         both = {"scale": own.scale, "dropout": own.dropout, "texts_alone": own.texts_alone}
         if run.is_in_main_memory:
-            products = products_for(own.n_multiplications(data.labels))
-            return UnitLabels(vectors, bias, products=products, **both)
+            return UnitLabels(vectors, bias, **both)
         from longtail.training.unit_labels_on_device import (  # noqa: PLC0415 - it loads torch
             UnitLabelsOnDevice,
         )

@@ -19,7 +19,7 @@ from longtail.estimators.text_traits import sample_of
 from longtail.estimators.vocabulary import WORDS, label_texts_of, vectorizer_for, vocabulary_texts
 from longtail.kernels.jit import n_usable_threads
 from longtail.kernels.token_tables import build_table
-from longtail.training.products import Float32Products, has_bfloat16, one_blas_thread
+from longtail.training.products import one_blas_thread, write_product
 from longtail.training.threads import torch_threads, training_threads
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class Machine(NamedTuple):
         """Return this machine, with the device and the threads that the settings say."""
         n_threads, device = n_usable_threads(settings.n_threads), settings.device
         of_float32 = product_rate(device, n_threads)
-        if device != "cpu" or (has_bfloat16() and "torch" in sys.modules):
+        if device != "cpu" or "torch" in sys.modules:
             return cls(rate_of_torch(device, n_threads), n_threads, of_float32)
         return cls(of_float32, n_threads, of_float32)
 
@@ -396,7 +396,7 @@ def product_rate(device: str, n_threads: int, seconds: float = 0.04) -> float:
     left, right = np.ones((512, 256), np.float32), np.ones((256, 4096), np.float32)
     out = np.empty((len(left), right.shape[1]), np.float32)
     with training_threads(n_threads), one_blas_thread():
-        n = _products_a_second(lambda: Float32Products().write(left, right, out), seconds)
+        n = _products_a_second(lambda: write_product(left, right, out), seconds)
     return 2.0 * n * left.size * right.shape[1]
 
 

@@ -1,14 +1,12 @@
-"""Products of matrices in training: of float32s, or of bfloat16s where torch pays for itself."""
+"""Products of large matrices in training, by numpy."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from importlib.util import find_spec
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
-from llvmlite import binding  # type: ignore[import-untyped]
 from threadpoolctl import threadpool_limits
 
 from longtail.kernels.jit import over_row_chunks
@@ -18,93 +16,39 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
-    from torch import Tensor
 
-__all__ = ["Bfloat16Products", "Float32Products", "Products", "one_blas_thread", "products_for"]
+    Floats = NDArray[np.float32]
 
-# Multiplications: fewer take two cores less than ten seconds, and to load torch takes one or two.
-WORTH_TORCH = 1e12
+__all__ = ["one_blas_thread", "write_product"]
 
 
-class Products(Protocol):
-    """How matrices are multiplied."""
+def write_product(left: Floats, right: Floats, out: Floats) -> None:
+    """Write ``left @ right``, its rows shared out among the threads of training.
 
-    @property
-    def dtype(self) -> type[np.float32 | np.uint16]:
-        """Of the matrices: the uint16 are the bits of bfloat16s."""
-        ...
+    Numpy's own threads are one set for all callers of a process, who wait for each other, and who
+    wait busily for what is next: see `one_blas_thread`.
 
-    def write(self, left: NDArray[Any], right: NDArray[Any], out: NDArray[Any]) -> None:
-        """Write ``left @ right``, (n, m) by (m, k), all of `dtype`."""
-        ...
-
-
-class Float32Products:
-    """By numpy, rows of the result shared out among the threads of training.
-
-    Its own threads would be one set for all callers of a process, who would wait for each other.
+    Parameters
+    ----------
+    left, right : float32 (n, m), (m, k)
+    out : float32 (n, k)
 
     Examples
     --------
     >>> import numpy as np
-    >>> from longtail.training.products import Float32Products
+    >>> from longtail.training.products import write_product
     >>> out = np.empty((2, 1), np.float32)
-    >>> Float32Products().write(np.eye(2, dtype=np.float32), np.ones((2, 1), np.float32), out)
+    >>> write_product(np.eye(2, dtype=np.float32), np.ones((2, 1), np.float32), out)
     >>> out.tolist()
     [[1.0], [1.0]]
     """
+    n_threads = n_training_threads()
+    chunk = max(1, -(-len(left) // n_threads))
 
-    dtype = np.float32
+    def work(start: int, stop: int) -> None:
+        np.matmul(left[start:stop], right, out=out[start:stop])
 
-    def write(self, left: NDArray[Any], right: NDArray[Any], out: NDArray[Any]) -> None:
-        """See `Products.write`."""
-        n_threads = n_training_threads()
-
-        def work(start: int, stop: int) -> None:
-            np.matmul(left[start:stop], right, out=out[start:stop])
-
-        chunk = max(1, -(-len(left) // n_threads))
-        over_row_chunks(work, len(left), n_threads=n_threads, chunk=chunk)
-
-
-class Bfloat16Products:
-    """By torch, which has what processors have for numbers of 16 bits."""
-
-    dtype = np.uint16
-
-    def __init__(self) -> None:
-        import torch  # noqa: PLC0415 - a second of time and 200 MB, for those who gain by it
-
-        self._torch = torch
-
-    def write(self, left: NDArray[Any], right: NDArray[Any], out: NDArray[Any]) -> None:
-        """See `Products.write`."""
-        factors, product = [self._tensor(left), self._tensor(right)], self._tensor(out)
-        self._torch.mm(*factors, out=product)
-
-    def _tensor(self, bits: NDArray[np.uint16]) -> Tensor:
-        """Return bits of bfloat16s as torch sees them, without a copy."""
-        return self._torch.from_numpy(bits).view(self._torch.bfloat16)
-
-
-def products_for(n_multiplications: float) -> Products:
-    """Return what is fastest for a training of so many multiplications.
-
-    Examples
-    --------
-    >>> from longtail.training.products import products_for
-    >>> products_for(1e6).dtype.__name__
-    'float32'
-    """
-    if n_multiplications < WORTH_TORCH or not has_bfloat16() or find_spec("torch") is None:
-        return Float32Products()
-    return Bfloat16Products()
-
-
-def has_bfloat16() -> bool:
-    """Return whether this processor multiplies bfloat16s."""
-    features = binding.get_host_cpu_features()
-    return bool(features.get("avx512bf16") or features.get("amx-bf16"))
+    over_row_chunks(work, len(left), n_threads=n_threads, chunk=chunk)
 
 
 class _Limit:
@@ -117,7 +61,7 @@ class _Limit:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Let numpy multiply on the thread that asks, whoever shares it out: see `Float32Products`.
+    """Let numpy multiply on the thread that asks, whoever shares it out: see `write_product`.
 
     Of the whole process, from the first who wants it to the last.
 

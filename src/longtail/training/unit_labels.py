@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 
+from longtail.data.bags import Bags
 from longtail.kernels.jit import over_row_chunks
-from longtail.kernels.softmax import decoupled_slopes
+from longtail.kernels.softmax import sample_slopes
 from longtail.named_parts import joined_parts
+from longtail.training.products import write_product
 from longtail.training.row_adagrad import RowAdagrad
 from longtail.training.scratch import Scratch, empty_array
 from longtail.training.threads import n_training_threads
@@ -24,13 +27,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.training.batches import Batch
-    from longtail.training.products import Products
     from longtail.training.state import State
 
     Floats = NDArray[np.float32]
 
-__all__ = ["UnitLabels", "trained_directions", "write_slopes"]
+__all__ = ["LEAST_SLOPE", "SampledSlopes", "UnitLabels", "trained_directions"]
 
+LEAST_SLOPE = 1 / 32  # smaller ones are sampled: some fifty of a pool of thousands are left
 BLOCK = 4_096  # rows that are made unit ones at a time, as copies of millions would count
 
 
@@ -41,7 +44,8 @@ class UnitLabels:
     texts are given, and its logit ``scale * (w_l . x) + b_l``. The loss of a point is the decoupled
     softmax of DEXML (Gupta et al., ICLR 2024): each true label against all labels of the pool that
     are not true, ``-log(e^z_p / (e^z_p + sum_n e^z_n))``; other true labels do not count against
-    it. Its gradient with respect to the logits is written by hand, and two products do the rest.
+    it. Its gradient with respect to the logits is written by hand. Nearly all of it lies on few
+    labels of a pool, so that a sample takes the place of two products: see `SampledSlopes`.
 
     Parameters
     ----------
@@ -51,7 +55,6 @@ class UnitLabels:
         b to start from.
     scale : float
         The inverse of the softmax's temperature.
-    products : Products
     dropout : float
         Of the points' sums.
     texts_alone : float
@@ -68,10 +71,9 @@ class UnitLabels:
     --------
     >>> import numpy as np
     >>> from longtail.training.batches import Batch
-    >>> from longtail.training.products import Float32Products
     >>> from longtail.training.unit_labels import UnitLabels
     >>> start, bias = np.eye(2, dtype=np.float32), np.zeros(2, np.float32)
-    >>> labels = UnitLabels(start, bias, scale=20, products=Float32Products())
+    >>> labels = UnitLabels(start, bias, scale=20)
     >>> batch = Batch(np.array([0]), np.array([0, 1]), np.array([0]), np.array([0]))
     >>> points = [np.array([[0, 1]], np.float32) for _ in range(3)]  # near 1, but it has label 0
     >>> losses = [labels.learn(point, None, batch, 0.5) for point in points]
@@ -85,14 +87,13 @@ class UnitLabels:
         bias: Floats,
         *,
         scale: float,
-        products: Products,
         dropout: float = 0.0,
         texts_alone: float = 0.0,
     ) -> None:
         self.vectors = start
         self.bias = np.array(bias, np.float32)[:, np.newaxis]
         self._of_vectors, self._of_bias = RowAdagrad(len(start)), RowAdagrad(len(start))
-        self._scale, self._products = scale, products
+        self._scale = scale
         self._dropout, self._texts_alone = dropout, texts_alone
         self._scratch = Scratch()
         self.draw_anew(0)
@@ -116,22 +117,24 @@ class UnitLabels:
             With a pool.
         learning_rate : float
         """
-        dtype, pool = self._products.dtype, _pool_of(batch, len(self.vectors))
+        pool, n_threads = _pool_of(batch, len(self.vectors)), n_training_threads()
         drawn = random_bytes((len(points), points.shape[1]), self._dropout, self._random)
-        x = DroppedUnits(points, *drawn, dtype)
+        x = DroppedUnits(points, *drawn, np.float32)
         unit_texts = None if texts is None else Units.in_place(texts)
-        w = PoolUnits(self.vectors, self._some_without_own(pool, unit_texts), unit_texts, dtype)
+        w = PoolUnits(self.vectors, self._some_without_own(pool, unit_texts), unit_texts)
 
-        slopes = self._product("slopes", x.unit, w.unit.T)
-        bias, true = self.bias[pool, 0], (batch.positive_rows, batch.positive_columns)
-        loss, to_bias = write_slopes(slopes, bias, self._scale, *true)
+        products = self._scratch.array("products", (len(points), len(pool)))
+        write_product(x.unit, w.unit.T, products)
+        true = (batch.positive_rows, batch.positive_columns)
+        offsets = self._random.random(len(points), np.float32)
+        slopes = SampledSlopes.of(products, self.bias[pool, 0], self._scale, *true, offsets)
 
-        to_points = self._product("to points", slopes, w.unit)
-        to_labels = self._product("to labels", slopes.T, x.unit)
+        to_points = Bags.of(slopes.by_point).times(w.unit, n_threads)
+        to_labels = Bags.of(slopes.by_point.T.tocsr()).times(x.unit, n_threads)
         w.step(self._of_vectors, to_labels, self._scale, learning_rate)
-        self._of_bias.step(self.bias, pool, to_bias[:, np.newaxis], learning_rate)
+        self._of_bias.step(self.bias, pool, slopes.to_bias[:, np.newaxis], learning_rate)
         x.backward(to_points, self._scale)
-        return loss
+        return slopes.loss
 
     def _some_without_own(self, pool: NDArray[np.int64], texts: Units | None) -> NDArray[np.int64]:
         """Return the pool with -1 for labels whose text stands alone in this step."""
@@ -139,12 +142,6 @@ class UnitLabels:
             return pool
         is_alone = self._random.random(len(pool), np.float32) < self._texts_alone
         return np.where(is_alone & (texts.lengths > SMALLEST_LENGTH), -1, pool)
-
-    def _product(self, name: str, left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-        """Return the product of two matrices, in place of the last one of that name."""
-        out = self._scratch.array(name, (left.shape[0], right.shape[1]), self._products.dtype)
-        self._products.write(left, right, out)
-        return out
 
     def state(self) -> State:
         """Return the live arrays that a checkpoint keeps."""
@@ -157,60 +154,83 @@ def _pool_of(batch: Batch, n_labels: int) -> NDArray[np.int64]:
     return np.arange(n_labels) if batch.pool is None else batch.pool
 
 
-def write_slopes(
-    products: NDArray[Any],
-    bias: Floats,
-    scale: float,
-    rows: NDArray[np.int64],
-    columns: NDArray[np.int64],
-) -> tuple[float, Floats]:
-    """Turn products of points and labels into slopes of the decoupled softmax, in one pass.
+class SampledSlopes(NamedTuple):
+    """Slopes of the decoupled softmax: see `longtail.kernels.softmax.sample_slopes`.
 
-    With Z the sum of e^z over a point's negatives, a true label's slope is -Z / (e^z_p + Z), and a
-    negative's is e^z times the sum over the true labels of 1 / (e^z_p + Z).
-
-    Parameters
+    Attributes
     ----------
-    products : float32, or uint16 for the bits of bfloat16s, (n, n_pool)
-        Written over.
-    bias : float32 (n_pool,)
-    scale : float
-    rows, columns : int64 (n_positives,)
-        The true labels, by ascending row.
-
-    Returns
-    -------
     loss : float
         Mean over the points.
+    by_point : csr_array of float32 (n, n_pool)
+        A sample: those of true labels, large ones, and some that stand for the small ones.
     to_bias : float32 (n_pool,)
-        The sum of the slopes over the points.
+        The sum of all slopes over the points.
 
     Examples
     --------
     Of three labels that score alike, two are true: they do not push each other away.
 
     >>> import numpy as np
-    >>> from longtail.training.unit_labels import write_slopes
-    >>> products = np.zeros((1, 3), np.float32)
-    >>> none, zeros, true = np.zeros(3, np.float32), np.array([0, 0]), np.array([0, 1])
-    >>> loss, to_bias = write_slopes(products, none, 1.0, zeros, true)
-    >>> round(loss, 2), products.round(2).tolist()
+    >>> from longtail.training.unit_labels import SampledSlopes
+    >>> products, none = np.zeros((1, 3), np.float32), np.zeros(3, np.float32)
+    >>> true = np.array([0, 0]), np.array([0, 1])
+    >>> slopes = SampledSlopes.of(products, none, 1.0, *true, none[:1])
+    >>> round(slopes.loss, 2), slopes.by_point.toarray().round(2).tolist()
     (1.39, [[-0.5, -0.5, 1.0]])
     """
-    n, n_threads = len(products), n_training_threads()
-    starts = np.searchsorted(rows, np.arange(n + 1))
-    chunk = max(1, -(-n // n_threads))
-    sums = np.zeros((-(-n // chunk), len(bias)), np.float32)
-    losses = np.zeros(len(sums))
 
-    def work(start: int, stop: int) -> None:
-        i = start // chunk
-        arrays = (products, bias, scale, starts, columns)
-        losses[i] = decoupled_slopes(*arrays, start, stop, sums[i])
+    loss: float
+    by_point: csr_array
+    to_bias: Floats
 
-    over_row_chunks(work, n, n_threads=n_threads, chunk=chunk)
-    to_bias: Floats = sums.sum(axis=0)
-    return float(losses.sum()) / n, to_bias
+    @classmethod
+    def of(
+        cls,
+        products: Floats,
+        bias: Floats,
+        scale: float,
+        rows: NDArray[np.int64],
+        columns: NDArray[np.int64],
+        offsets: Floats,
+    ) -> Self:
+        """Sample them, each thread those of some points.
+
+        Parameters
+        ----------
+        products : float32 (n, n_pool)
+        bias : float32 (n_pool,)
+        scale : float
+        rows, columns : int64 (n_positives,)
+            The true labels, by ascending row.
+        offsets : float32 (n,)
+            Uniform from 0 to 1, and below 1.
+        """
+        (n, n_pool), n_threads = products.shape, n_training_threads()
+        starts = np.searchsorted(rows, np.arange(n + 1))
+        room = _room_for(np.diff(starts), n_pool)
+        labels, values = np.empty(room[-1], np.int32), np.empty(room[-1], np.float32)
+        chunk = max(1, -(-n // n_threads))
+        sums, counts = np.zeros((-(-n // chunk), n_pool), np.float32), np.zeros(n, np.int32)
+        losses = np.zeros(len(sums))
+
+        def work(start: int, stop: int) -> None:
+            i = start // chunk
+            read = (products, bias, scale, starts, columns, LEAST_SLOPE, offsets, room)
+            losses[i] = sample_slopes(*read, start, stop, labels, values, counts, sums[i])
+
+        over_row_chunks(work, n, n_threads=n_threads, chunk=chunk)
+        ends = np.cumsum(counts, dtype=np.int32)
+        firsts = range(0, n, chunk)
+        used = [slice(room[i], room[i] + counts[i : i + chunk].sum()) for i in firsts]
+        entries = (np.concatenate([part[own] for own in used]) for part in (values, labels))
+        by_point = csr_array((*entries, np.append(np.int32(0), ends)), shape=products.shape)
+        return cls(float(losses.sum()) / n, by_point, sums.sum(axis=0))
+
+
+def _room_for(n_true: NDArray[np.int64], n_pool: int) -> NDArray[np.int64]:
+    """Return from where to where entries of each point may be: slopes add up to its true labels."""
+    most = np.ceil(n_true * (1 + 1 / LEAST_SLOPE)).astype(np.int64) + 2
+    return np.append(0, np.cumsum(np.minimum(most, n_pool)))
 
 
 def trained_directions(

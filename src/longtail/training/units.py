@@ -121,13 +121,10 @@ class PoolUnits:
         -1 where the text stands alone: then no row is stepped.
     texts : Units (n, dimension) or None
         Written over with the gradient by the texts before they were scaled.
-    dtype : float32, or uint16 for the bits of bfloat16s
-        Of the products.
 
     Attributes
     ----------
-    unit : (n, dimension)
-        Of that dtype.
+    unit : float32 (n, dimension)
 
     Examples
     --------
@@ -135,7 +132,7 @@ class PoolUnits:
     >>> from longtail.training.row_adagrad import RowAdagrad
     >>> from longtail.training.units import PoolUnits
     >>> table = np.array([[3, 4], [0, 2]], np.float32)
-    >>> rows = PoolUnits(table, np.array([1]), None, np.float32)
+    >>> rows = PoolUnits(table, np.array([1]), None)
     >>> rows.unit
     array([[0., 1.]], dtype=float32)
     >>> rows.step(RowAdagrad(2), np.array([[1, 0]], np.float32), 1.0, 0.1)
@@ -143,21 +140,19 @@ class PoolUnits:
     array([-0.1414,  2.    ], dtype=float32)
     """
 
-    def __init__(
-        self, table: Floats, rows: NDArray[np.int64], texts: Units | None, dtype: type[Any]
-    ) -> None:
+    def __init__(self, table: Floats, rows: NDArray[np.int64], texts: Units | None) -> None:
         self._table, self._rows = table, rows
         none = Units(np.empty((len(rows), 0), np.float32), np.empty(0, np.float32))
         self._texts = none if texts is None else texts
         self._lengths = np.empty(len(rows), np.float32)
-        self.unit = np.empty((len(rows), table.shape[1]), dtype)
+        self.unit = np.empty((len(rows), table.shape[1]), np.float32)
         read, out = (table, rows, self._texts.unit, SMALLEST_LENGTH), (self._lengths, self.unit)
         in_threads(lambda start, stop: write_units(*read, start, stop, *out), len(rows))
 
     def step(
-        self, optimiser: RowAdagrad, gradient: NDArray[Any], scale: float, learning_rate: float
+        self, optimiser: RowAdagrad, gradient: Floats, scale: float, learning_rate: float
     ) -> None:
-        """Step the table against `scale` times the gradient by `unit`, which is of its dtype."""
+        """Step the table against `scale` times the gradient by `unit`."""
         own = (self._rows, self._texts, self._lengths, gradient)
         optimiser.step_by_units(self._table, *own, scale, learning_rate)
 
