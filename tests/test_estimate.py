@@ -561,12 +561,12 @@ MILLION = Workload(
     n_label_entries=35_390_539,
 )
 PEAKS = [
-    ("parabel", {}, EURLEX, 569),
-    ("parabel", {}, DEPENDS_WORDS, 998),
-    ("bonsai", {"n_learners": 1}, EURLEX, 687),
+    ("parabel", {}, EURLEX, 397),
+    ("parabel", {}, DEPENDS_WORDS, 705),
+    ("bonsai", {"n_learners": 1}, EURLEX, 488),
     ("slice", {}, EURLEX, 794),
     ("slice", {}, DEPENDS_PIECES, 3434),
-    ("pfastrexml", {}, DEPENDS_WORDS, 972),
+    ("pfastrexml", {}, DEPENDS_WORDS, 749),
     ("mach", {"n_hashes": 4}, EURLEX, 614),
     ("mach", {"n_hashes": 2}, DEPENDS_PIECES, 1103),
     ("extremetext", {}, EURLEX, 602),
@@ -575,7 +575,7 @@ PEAKS = [
     ("spen", {}, EURLEX, 804),
     ("icnn", {}, EURLEX, 793),
     ("deepxml-mach", {}, EURLEX, 714),
-    ("longtail", {}, EURLEX, 761),
+    ("longtail", {}, EURLEX, 510),
 ]
 # The same, with a closer look.
 CLOSER_PEAKS = [
@@ -594,8 +594,8 @@ CLOSER_PEAKS = [
     ("attentionxml", {}, LONG_TEXTS, 904),
     ("attentionxml", {"n_words": 500}, LONGER_TEXTS, 1155),
     ("attentionxml", {}, RELATED_WORDS, 597),
-    ("longtail", {}, LATER_DEPENDS, 1272),
-    ("longtail", {}, LATER_RELATED, 1571),
+    ("longtail", {}, LATER_DEPENDS, 904),
+    ("longtail", {}, LATER_RELATED, 1305),
     ("longtail", {}, MILLION, 4955),
 ]
 
