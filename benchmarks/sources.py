@@ -75,9 +75,7 @@ class Table:
         counts = np.rint(np.expm1(scorer.commonness))
         self._inverse_propensities = inverse_propensities(counts, n_train_points)
         self._tail_weights = scorer.tail_weights
-        self._run = TrainingRun(
-            seed=seed, n_threads=torch.get_num_threads()
-        )
+        self._run = TrainingRun(seed=seed, n_threads=torch.get_num_threads())
 
     @staticmethod
     def _part(evidence: Evidence, rows: NDArray[np.int64]) -> Evidence:
