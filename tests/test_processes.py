@@ -89,8 +89,9 @@ def test_train_the_model_of_one(recipe, train, of_two, tmp_path, monkeypatch):
         longtail.load(path).predict_topk(texts) for path in (tmp_path / "one", of_two / recipe)
     )
     np.testing.assert_array_equal(ids[:, 0], others[:, 0])
-    # Labels whose scores are nearly the same may change places.
-    np.testing.assert_allclose(scores, their_scores, rtol=0.05)
+    # Labels whose scores are nearly the same may change places; and of the default recipe's slopes
+    # each process samples its own.
+    np.testing.assert_allclose(scores, their_scores, rtol=0.1 if recipe == "longtail" else 0.05)
 
 
 WORKER = """

@@ -62,7 +62,6 @@ class CheckpointFolder:
     >>> import numpy as np
     >>> from longtail.training.checkpoints import CheckpointFolder
     >>> from longtail.training.fingerprint import Fingerprint
-    from longtail.training.state import as_array
     >>> with TemporaryDirectory() as path:
     ...     folder = CheckpointFolder(path, fingerprint=Fingerprint('{"seed": 0}', "data"))
     ...     folder.save("encoder", 3, {"bias": np.ones(2)}, [], ends_stage=True)
