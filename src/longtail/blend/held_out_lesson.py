@@ -46,7 +46,6 @@ class HeldOutLesson:
     Ten points have the same two candidates; of two sources, the second ranks the true one first.
 
     >>> import numpy as np
-    >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.blend.evidence import Evidence
     >>> from longtail.blend.held_out_lesson import HeldOutLesson

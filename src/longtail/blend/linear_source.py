@@ -55,7 +55,6 @@ def linear_source(
     Points of label i have feature i, and a piece of a word that says nothing.
 
     >>> import numpy as np
-    >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.blend.candidates import CandidateSearch, SearchSizes
     >>> from longtail.blend.linear_source import linear_source

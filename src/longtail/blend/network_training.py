@@ -94,7 +94,6 @@ class NetworkTraining:
     more than that.
 
     >>> import numpy as np
-    >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.blend.network_training import NetworkTraining
     >>> from longtail.blend.evidence import Evidence

@@ -55,7 +55,6 @@ class ShortlistTraining:
     Points 0 and 2 are similar, and so are 1 and 3: they stay together.
 
     >>> import numpy as np
-    >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.classifiers.shortlisted import ShortlistTraining
     >>> from longtail.training.run import TrainingRun

@@ -70,7 +70,6 @@ class RerankerTraining:
     Nothing is learnt from fewer than 50 points that have a true label on their shortlists.
 
     >>> import numpy as np
-    >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.energy.reranking import RerankerTraining
     >>> from longtail.training.run import TrainingRun

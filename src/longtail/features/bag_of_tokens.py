@@ -138,7 +138,6 @@ class BagOfTokensNetwork:
     A step changes the vectors of the tokens that the batch has, and no others.
 
     >>> import numpy as np
-    >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.features.bag_of_tokens import BagOfTokens, BagOfTokensNetwork
     >>> from longtail.training.run import TrainingRun

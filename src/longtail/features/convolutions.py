@@ -264,7 +264,6 @@ class ConvolutionNetwork:
     What is served is what was trained. The second text has no words.
 
     >>> import numpy as np
-    >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.features.convolutions import KimCNN
     >>> from longtail.training.run import TrainingData, TrainingRun

@@ -57,7 +57,6 @@ class AsGiven:
     Examples
     --------
     >>> import numpy as np
-    >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.data.bags import Bags
     >>> from longtail.features.fixed_vectors import AsGiven
@@ -129,7 +128,6 @@ class TruncatedSVD:
     Tokens 0 and 1 occur together, token 2 alone. These are the cosines of their vectors.
 
     >>> import numpy as np
-    >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.data.bags import Bags
     >>> from longtail.features.fixed_vectors import TruncatedSVD

@@ -132,7 +132,6 @@ class HashedMLPNetwork:
     In a single bucket, all tokens are alike; the last point has none.
 
     >>> import numpy as np
-    >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.features.hashed_mlp import HashedMLP
     >>> from longtail.training.run import TrainingData, TrainingRun

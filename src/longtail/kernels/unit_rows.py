@@ -63,7 +63,7 @@ def write_units(
     start: int,
     stop: int,
     lengths: Floats,
-    units: Any,
+    units: Floats,
 ) -> None:
     """Write ``unit(table[rows[i]] + texts[i])``, and its length before.
 
@@ -79,7 +79,7 @@ def write_units(
         Which of the n are done.
     lengths : float32 (n,)
         Written.
-    units : float32, or the uint16 of bfloat16's bits, (n, dimension)
+    units : float32 (n, dimension)
         Written.
     """
     dimension = table.shape[1]
@@ -91,7 +91,7 @@ def write_units(
         lengths[i] = max(np.float32(np.sqrt(square)), np.float32(smallest))
         inverse, unit = np.float32(1) / lengths[i], units[i]
         for d in range(dimension):
-            unit[d] = narrow_like(total[d] * inverse, unit[d])
+            unit[d] = total[d] * inverse
 
 
 @fast_kernel
@@ -101,7 +101,7 @@ def adagrad_of_units(
     rows: NDArray[np.int64],
     texts: Floats,
     lengths: Floats,
-    gradient: Any,
+    gradient: Floats,
     scale: float,
     learning_rate: float,
     epsilon: float,
@@ -118,7 +118,7 @@ def adagrad_of_units(
         As `write_units` has left them.
     sums : float32 (n_rows,)
         Of Adagrad: see `longtail.kernels.optimisers.adagrad_rows`.
-    gradient : float32, or the uint16 of bfloat16's bits, (n, dimension)
+    gradient : float32 (n, dimension)
     scale, learning_rate, epsilon : float
     text_lengths : float32 (n,)
         Of the texts before they were scaled; not read where there are none.
@@ -137,7 +137,7 @@ def adagrad_of_units(
         inverse, factor = np.float32(1) / lengths[i], np.float32(scale)
         for d in range(dimension):
             unit[d] *= inverse
-            slope[d] = factor * widened(own[d])
+            slope[d] = factor * own[d]
         _turn_back(unit, slope, lengths[i])
         if row >= 0:
             square = np.float32(0)

@@ -116,7 +116,6 @@ class MatcherTraining:
 
     Examples
     --------
-    >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.matching.cluster_matcher import MatcherTraining
     >>> from longtail.training.run import TrainingRun

@@ -100,7 +100,6 @@ def learn_end_to_end(
     Points of label i have feature i.
 
     >>> import numpy as np
-    >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.features.bag_of_tokens import BagOfTokens
     >>> from longtail.recipes.end_to_end import learn_end_to_end

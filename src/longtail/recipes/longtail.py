@@ -198,6 +198,7 @@ class LongtailClassifier(RerankedEstimator):
         """See `LabelEstimator`."""
         return self._learn_calibrated(data, held_out, run)[0]
 
+    @one_blas_thread()  # more of numpy's own would wait busily for what is next
     def _learn_calibrated(
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> tuple[CompiledScorer, Calibration]:
@@ -206,13 +207,6 @@ class LongtailClassifier(RerankedEstimator):
         The sources are trained, and asked of held-out points. What these teach, a blend learns,
         while the sources learn from the held-out points, too, if these are few.
         """
-        with one_blas_thread():  # of numpy's own, others wait busily for what is next
-            return self._learnt_and_calibrated(data, held_out, run)
-
-    def _learnt_and_calibrated(
-        self, data: TrainingData, held_out: TrainingData, run: TrainingRun
-    ) -> tuple[CompiledScorer, Calibration]:
-        """See `_learn_calibrated`."""
         space = self._space_for(data, held_out.labels.shape[0])
         n_asked = held_out.labels.shape[0] if self._learns_again(data, held_out) else None
         pieces = self._pieces_read(data, held_out)

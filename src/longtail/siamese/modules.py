@@ -324,7 +324,6 @@ def search_labels(
     Examples
     --------
     >>> import numpy as np
-    >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.blend.candidates import SearchSizes
     >>> from longtail.siamese.modules import search_labels

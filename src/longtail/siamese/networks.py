@@ -81,8 +81,6 @@ class BagArchitecture:
     Examples
     --------
     Points and label texts share their token vectors: what says the same is near from the start.
-
-    >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.siamese.networks import BagArchitecture, Side
     >>> from longtail.training.run import TrainingData, TrainingRun

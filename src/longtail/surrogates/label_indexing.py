@@ -64,7 +64,6 @@ class PointEmbeddings:
     A label with a point in either direction lies between them.
 
     >>> import numpy as np
-    >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.features.bag_encoder import BagEncoder
     >>> from longtail.surrogates.label_indexing import PointEmbeddings
@@ -92,7 +91,6 @@ class LabelTexts:
     Examples
     --------
     >>> import numpy as np
-    >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.features.bag_encoder import BagEncoder
     >>> from longtail.surrogates.label_indexing import LabelTexts

@@ -100,7 +100,7 @@ class RowAdagrad:
         rows: NDArray[np.int64],
         texts: Units,
         lengths: Floats,
-        gradient: NDArray[Any],
+        gradient: Floats,
         scale: float,
         learning_rate: float,
     ) -> None:

@@ -235,7 +235,6 @@ class TrainingRun:
 
     Examples
     --------
-    >>> import torch
     >>> from longtail.training.run import TrainingRun
     >>> run = TrainingRun(seed=0, n_threads=1)
     >>> with run.stage("clusters"):
