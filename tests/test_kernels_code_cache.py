@@ -254,7 +254,7 @@ def test_inspect_compiles_what_answers_need(place, capsys):
         assert out.startswith("The code that this model answers with is in ")
 
 
-def test_another_process_compiles_nothing_again(place):
+def test_another_process_compiles_nothing_again_and_needs_no_compiler(place):
     """Also where neither the package nor a home can be written to."""
     code = """
 import sys, pathlib, longtail.kernels.code_cache as code_cache
@@ -267,7 +267,7 @@ class Listener(event.Listener):
 event.register("numba:compile", Listener())
 import longtail
 longtail.load(sys.argv[1]).predict("red wine")
-sys.stdout.write(str(len(compiled)))
+sys.stdout.write(f"{len(compiled)} {'numba.np.linalg' in sys.modules}")
 """
     place_of_code = Path(code_cache.__file__).parent / "__pycache__"
     if not os.access(place_of_code, os.W_OK):
@@ -276,7 +276,8 @@ sys.stdout.write(str(len(compiled)))
         [sys.executable, "-c", code, str(place / "model")],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert done.stdout == "0"
+    # Nor does it load what only compiling needs, for a third of a second.
+    assert done.stdout == "0 False"
 
 
 class _Count:

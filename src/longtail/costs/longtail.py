@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["LongtailCosts"]
 
 # Core-seconds, as in `longtail.costs.estimate`.
-BAG = 7e-10  # an entry of a point or of a label's text, times the dimension
-ENTRY = 3e-8  # such an entry, laid out by its token
+BAG = 1e-9  # an entry of a point or of a label's text, times the dimension
+ENTRY = 4e-8  # such an entry, laid out by its token
+LOGIT = 6e-9  # loss and slope of one logit, and whether the slope is one of those passed back
 DISTINCT = 0.4  # least share of the true labels of a batch that are distinct
-DESCENT = 2.8e-9  # an entry of a point that trains a support vector machine, in one pass
+DESCENT = 3.5e-9  # an entry of a point that trains a support vector machine, in one pass
 PASSES = 10  # of dual coordinate descent, about
 OF_BEGINNINGS = 1.6  # the entries of words and of their beginnings, over those of words
 RELATE = 1.3e-7  # an entry of a point, compared with label texts through their inverted index
-EVIDENCE = 5e-6  # a candidate of a held-out point, scored by all sources
+EVIDENCE = 6e-6  # a candidate of a held-out point, scored by all sources
 WALK = 5e-4  # a held-out point, searched for in the graphs of many points and labels
 BLEND = 1.2e-5  # a candidate of a held-out point, in three trainings; they use one thread
 OVER_KEPT = 1.25  # the peak over what is kept, as measured on five data sets
@@ -114,7 +115,10 @@ class LongtailCosts:
         n_batches = w.n_points / self._batch_size(w)
         n_entries = w.n_nonzero + n_batches * pool * w.n_label_entries / max(w.n_labels, 1)
         bags = n_entries * (D * BAG + ENTRY) / machine.n_threads
-        return bags + machine.training(w.n_points * pool, D)
+        n_logits = w.n_points * pool
+        # Slopes are passed back by sums of a few rows, which next to the bags cost nothing.
+        products = 2 * n_logits * D / machine.rate
+        return bags + products + n_logits * LOGIT / machine.n_threads
 
     def _around_epochs(self, w: Workload, machine: Machine) -> float:
         """Return the seconds of encoding: of points before and after, of label texts after."""

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.data.text_column import well_formed
+from longtail.data.text_column import TextColumn, well_formed
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.text import CharacterClass
@@ -215,10 +215,9 @@ def as_text(codes: NDArray[np.uint32]) -> str:
 
 def _with_symbols(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Return the code points of a text, in which symbols are letters unless it has a word."""
-    classes = character_classes()
-    found = classes[codes]
-    if np.isin(found, (CharacterClass.LETTER, CharacterClass.UNSPACED)).any():
+    if _are_letters(codes).any():
         return codes
+    classes = character_classes()
     own = np.minimum(codes, SYMBOLS_BELOW - 1)
     is_symbol = (own == codes) & (classes[SYMBOLS_FROM + own] == CharacterClass.LETTER)
     return read_only(codes + np.uint32(SYMBOLS_FROM) * is_symbol, np.uint32)
@@ -252,15 +251,35 @@ def joined_code_points(
     >>> as_text(codes), offsets.tolist()
     ('ab\n:)\n', [0, 3, 6])
     """
-    rows = list(texts[start:stop])
-    codes, offsets = _joined_rows(rows, start, folded_code_points)
-    wordless = [place for place, row in enumerate(rows) if not LETTER_OR_DIGIT.search(row)]
+    codes, offsets = joined_lines(texts, start, stop, folded_code_points)
+    wordless = [
+        row
+        for row in _without_letters(codes, offsets)
+        if not LETTER_OR_DIGIT.search(texts[start + row])
+    ]
     if wordless:
         codes = codes.copy()
         for row in wordless:
             own = slice(int(offsets[row]), int(offsets[row + 1]))
             codes[own] = _with_symbols(codes[own])
     return read_only(codes, np.uint32), offsets
+
+
+def _without_letters(codes: NDArray[np.uint32], offsets: NDArray[np.int64]) -> list[int]:
+    """Return which of several texts have no letter; all of them end in a line feed."""
+    if not codes.size:
+        return []
+    has_letters = np.logical_or.reduceat(_are_letters(codes), offsets[:-1])
+    rows: list[int] = np.flatnonzero(~has_letters).tolist()
+    return rows
+
+
+def _are_letters(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Return which code points make words, or are words by themselves."""
+    found = character_classes()[codes]
+    letters: NDArray[np.bool_] = found == CharacterClass.LETTER
+    letters |= found == CharacterClass.UNSPACED
+    return letters
 
 
 def joined_lines(
@@ -298,23 +317,24 @@ def joined_lines(
     >>> "".join(map(chr, codes)), offsets.tolist()
     ('ab\nc d\n', [0, 3, 7])
     """
-    return _joined_rows(list(texts[start:stop]), start, to_codes)
+    codes = to_codes(_as_lines(texts[start:stop], start))
+    ends = np.flatnonzero(codes == ord("\n")) + 1
+    return codes, np.concatenate([np.zeros(1, np.int64), ends])
 
 
-def _joined_rows(
-    rows: list[str], start: int, to_codes: Callable[[str], NDArray[np.uint32]]
-) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Return what `joined_lines` does of some texts, the first of which is text `start`."""
+def _as_lines(texts: Sequence[str], start: int) -> str:
+    """Return texts, the first of which is text `start`, each followed by a line feed."""
+    if isinstance(texts, TextColumn):
+        return texts.as_lines()
+    rows = list(texts)
     try:
         joined = "\n".join([*rows, ""])
-        if joined.count("\n") != len(rows):
-            joined = "\n".join([*(row.replace("\n", " ") for row in rows), ""])
     except TypeError as error:
         place = next(place for place, row in enumerate(rows) if not isinstance(row, str))
         raise InputError(
             f"Text {start + place} is {type(rows[place]).__name__} ({rows[place]!r:.40}), not str. "
             "Pass one string per text; it may be empty."
         ) from error
-    codes = to_codes(joined)
-    ends = np.flatnonzero(codes == ord("\n")) + 1
-    return codes, np.concatenate([np.zeros(1, np.int64), ends])
+    if joined.count("\n") == len(rows):
+        return joined
+    return "\n".join([*(row.replace("\n", " ") for row in rows), ""])

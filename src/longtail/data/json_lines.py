@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import msgspec
 
@@ -95,6 +95,7 @@ class JsonRows:
         if len({*keys.values()}) < len(keys):
             raise columns.twice(keys["labels"])
         self._keys = keys
+        self._is_plain = columns == USUAL and not points_only  # most files, and quickest to read
         self._written = [json.dumps(key, ensure_ascii=False).encode() for key in keys.values()]
         self._decoder = msgspec.json.Decoder(_row_type(keys, kinds))
 
@@ -107,7 +108,7 @@ class JsonRows:
             If it is no object, or a key is not there, there twice, or something else.
         """
         try:
-            row = self._decoder.decode(line)
+            row: Any = self._decoder.decode(line)
         except UnicodeDecodeError as error:
             message = (
                 f"The line is not UTF-8 (byte 0x{error.object[error.start]:02x}). {SAVE_AS_UTF8}"
@@ -115,8 +116,11 @@ class JsonRows:
             raise DataFormatError(message, path=self._path, line=number) from error
         except (msgspec.DecodeError, RecursionError) as error:
             raise self._explained(error, line, number) from error
-        if any(line.count(key) > 1 for key in self._written):
-            self._check_once(line, number)
+        for key in self._written:
+            if line.count(key) > 1:
+                self._check_once(line, number)
+        if self._is_plain:
+            return row.text_0, row.labels
         parts = [getattr(row, field) or "" for field in self._keys if field != "labels"]
         return self._columns.joined(parts), self._listed(getattr(row, "labels", None))
 
@@ -272,11 +276,11 @@ def _row_type(keys: dict[str, str], kinds: dict[str, Any]) -> type[msgspec.Struc
 
 def _add_labels(labels: LabelRows, given: _Labels, path: Path, number: int) -> None:
     """Tell names from ids by their type."""
-    names = [label for label in given if isinstance(label, str)]
-    if not names:
-        labels.add_ids([label for label in given if isinstance(label, int)], line=number)
-    elif len(names) == len(given):
-        labels.add_names(names, line=number)
+    kinds = {*map(type, given)}
+    if str not in kinds:
+        labels.add_ids(cast("list[int]", given), line=number)
+    elif len(kinds) == 1:
+        labels.add_names(cast("list[str]", given), line=number)
     else:
         message = "The labels mix names and ids. Use strings only, or whole numbers only."
         raise DataFormatError(message, path=path, line=number)

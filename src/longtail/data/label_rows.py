@@ -152,7 +152,7 @@ class LabelRows:
 
     def _append(self, ids: Sequence[int], line: int) -> None:
         """Store one row, sorted and without repeats."""
-        row = sorted(set(ids))
+        row = sorted(set(ids)) if len(ids) > 1 else ids
         if not row:
             self.notes.add("points without labels (kept)", line=line)
         elif len(row) < len(ids):

@@ -6,15 +6,15 @@ import gzip
 import sys
 import zlib
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from longtail.errors import DataFormatError, InputError, about_home
 from longtail.folder_exchange import hidden_beside, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from io import BufferedReader
 
 __all__ = [
     "SAVE_AS_UTF8",
@@ -53,6 +53,7 @@ _FOREIGN = {
     b"\x93NUMPY": ("an array of numpy", "Load it in Python, and pass it to fit or Dataset.of"),
     b"PAR1\x15": ("a Parquet file", "Write its rows as JSON lines"),
 }
+_AT_ONCE = 1 << 16  # bytes that are unpacked at a time
 _SAMPLE = 1024  # bytes that are looked at for the file's encoding
 _FEWEST_NULS = 4
 _LEAST_NUL_SHARE = 0.05  # of bytes: in UTF-16, at least the blanks between long words have one
@@ -273,7 +274,7 @@ def _told_by_nuls(start: bytes) -> str:
 
 
 @contextmanager
-def _open_binary(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
+def _open_binary(path: Path) -> Iterator[BufferedReader[Any]]:
     """Open for reading, looking at the first bytes: users rename files."""
     if str(path) == STDIN:
         with _unpacked(_standard_input()) as stream:
@@ -297,10 +298,11 @@ def _standard_input() -> BufferedReader:
 
 
 @contextmanager
-def _unpacked(raw: BufferedReader) -> Iterator[BufferedReader | gzip.GzipFile]:
+def _unpacked(raw: BufferedReader) -> Iterator[BufferedReader[Any]]:
     """Unpack what gzip has packed, and leave other bytes as they are."""
     if raw.peek(2)[:2] == _GZIP_MAGIC:
-        with gzip.GzipFile(fileobj=raw) as unpacked:
-            yield unpacked
+        # gzip's own lines take several calls of Python each.
+        with gzip.GzipFile(fileobj=raw) as unpacked, BufferedReader(unpacked, _AT_ONCE) as stream:
+            yield stream
     else:
         yield raw

@@ -20,6 +20,7 @@ __all__ = ["TextColumn", "TextColumnBuilder", "well_formed"]
 
 # Rows handled at a time where each one costs temporary memory of several times its size.
 _CHUNK = 65_536
+_LINE_FEED = ord("\n")
 _SHOWN = 80  # letters of a text, which may be as long as a book
 
 
@@ -163,6 +164,20 @@ class TextColumn(Sequence[str]):
             np.concatenate((self.buffer, other.buffer)),
             np.concatenate((self.offsets, other.offsets[1:] + self.offsets[-1])),
         )
+
+    def as_lines(self) -> str:
+        r"""Return the texts in one, each ended by a line feed; those within become spaces.
+
+        Examples
+        --------
+        >>> TextColumn.from_strings(["Ab", "c\nd"]).as_lines()
+        'Ab\nc d\n'
+        """
+        is_sound = bool((self.offsets[1:] >= self.offsets[:-1]).all())
+        if not is_sound or (self.buffer == _LINE_FEED).any():
+            return "".join(text.replace("\n", " ") + "\n" for text in self)
+        lines = np.insert(self.buffer, self.offsets[1:], _LINE_FEED)
+        return str(lines.data, "utf-8", "replace")
 
     def _slice(self, index: slice) -> TextColumn:
         """Share the buffer where the rows are neighbours; only the offsets are copied."""
