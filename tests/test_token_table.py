@@ -39,17 +39,16 @@ def test_sums_follow_each_other():
     table = a_table()
     dense = np.concatenate([points.dense(N_TOKENS)[[4, 0, 7]], texts.dense(N_TOKENS)])
     found = table.sums(*parts_of(points, texts))
-    rounded = rounded_to_bfloat16(table.vectors())
-    np.testing.assert_allclose(found, dense @ rounded, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found, dense @ table.vectors(), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("n_entries", [None, 5, 2 * DIMENSION])
-def test_rough_encodings_are_of_what_sums_read(n_entries):
+def test_encodings_may_be_of_the_first_entries_alone(n_entries):
     table, bags = a_table(), some_bags(0).matrix(N_TOKENS)
     bags.data[bags.indptr[3] : bags.indptr[4]] = 0  # a point without a known token
-    sums = (bags @ rounded_to_bfloat16(table.vectors()))[:, :n_entries]
+    sums = (bags @ table.vectors())[:, :n_entries]
     expected = unit_vectors(sums)
-    found = table.encode_roughly(bags, n_entries)
+    found = table.encode(bags, n_entries)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
     assert not found[3].any()
 
@@ -67,8 +66,17 @@ def test_a_step_is_that_of_adagrad(n_threads):
     gradient = dense.T @ rounded_to_bfloat16(slope)
     length = np.sqrt((gradient**2).mean(axis=1, keepdims=True)) + 1e-8
     expected = before - 0.1 * gradient / length
-    np.testing.assert_allclose(table.vectors(), expected, rtol=1e-4, atol=1e-5)
-    np.testing.assert_array_equal(table.vectors(), table.into_vectors())
+    # Rounded at random, so that a number may be one bfloat16 off, and the mean is not.
+    np.testing.assert_allclose(table.vectors(), expected, rtol=2.0**-7, atol=1e-5)
+    assert np.abs((table.vectors() - expected).mean()) < 1e-4
+
+
+def test_a_table_starts_from_numbers_or_from_what_another_had():
+    rows = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    first = TokenTable(3, 4, seed=0, n_threads=1, start=rows)
+    np.testing.assert_array_equal(first.vectors(), rounded_to_bfloat16(rows))
+    second = TokenTable(3, 4, seed=0, n_threads=1, start=first.encoder.bits)
+    assert np.shares_memory(second.encoder.bits, first.encoder.bits)
 
 
 def test_a_step_needs_sums():

@@ -12,6 +12,7 @@ from longtail.errors import RETRAIN, InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.bag_vector import pack_with_scales
 from longtail.kernels.coded_graph import n_edges
+from longtail.kernels.half_numbers import of_bfloat16
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.packed_codes import unpacked_rows
 from longtail.kernels.packed_ids import is_packed, pack_ids, unpacked_ids
@@ -112,11 +113,15 @@ class RowStore(NamedTuple):
             return Rows(*map(_held, rows))
         return self.tokens(token_vectors_of(rows, dimension))
 
-    def tokens(self, vectors: Floats) -> Rows:
-        """Store rows of which many are added up: four bits a number where others take eight."""
+    def tokens(self, vectors: NDArray[Any]) -> Rows:
+        """Store rows of which many are added up: four bits a number where others take eight.
+
+        They are float32, or uint16 for the bits of bfloat16s.
+        """
         if self.dtype != "int8":
-            return self.rows(vectors)
-        codes, scales = pack_with_scales(read_only(vectors, np.float32), self.n_threads)
+            are_bits = vectors.dtype == np.uint16
+            return self.rows(of_bfloat16(vectors) if are_bits else vectors)
+        codes, scales = pack_with_scales(read_only(vectors, vectors.dtype.type), self.n_threads)
         return Rows(read_only(codes, np.uint8), read_only(scales, np.float32))
 
     def sparse(self, starts: Any, columns: Any, weights: Any, n_columns: int) -> SparseRows:

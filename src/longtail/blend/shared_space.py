@@ -9,7 +9,7 @@ import numpy as np
 
 from longtail.blend.label_head import LabelHead
 from longtail.data.bags import Bags
-from longtail.features.bag_encoder import StoredBagEncoder, UnitBagEncoder
+from longtail.features.bag_encoder import StoredBagEncoder
 from longtail.features.token_table import TokenTable
 from longtail.named_parts import joined_parts
 from longtail.row_store import AS_THEY_ARE
@@ -27,6 +27,7 @@ from longtail.training.units import Units
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from longtail.features.half_encoder import HalfBagEncoder
     from longtail.row_store import RowStore
     from longtail.training.batches import Batch
     from longtail.training.run import TrainingData, TrainingRun
@@ -44,7 +45,7 @@ class LearntSpace(NamedTuple):
 
     Attributes
     ----------
-    encoder : UnitBagEncoder or StoredBagEncoder
+    encoder : HalfBagEncoder or StoredBagEncoder
         Stored, unless training can go on.
     points : float32 (n_points, dimension)
         The training points, encoded.
@@ -55,7 +56,7 @@ class LearntSpace(NamedTuple):
         From which training can go on, if that was wanted.
     """
 
-    encoder: UnitBagEncoder | StoredBagEncoder
+    encoder: HalfBagEncoder | StoredBagEncoder
     points: NDArray[np.float32]
     heads: tuple[LabelHead, ...]
     tables: SpaceTables | None
@@ -67,14 +68,15 @@ class SpaceTables:
 
     Parameters
     ----------
-    tokens : float32 (n_features, dimension)
+    tokens : uint16 (n_features, dimension)
+        The bits of bfloat16s.
     labels : float32 (n_labels, dimension)
     bias : float32 (n_labels, 1)
     has_points : bool (n_labels,)
         Whether a label was more than a negative.
     """
 
-    tokens: NDArray[np.float32]
+    tokens: NDArray[np.uint16]
     labels: NDArray[np.float32]
     bias: NDArray[np.float32]
     has_points: NDArray[np.bool_]
@@ -198,7 +200,7 @@ class SharedSpace:
         pool = SharedPool.in_batch(data.labels, batch_size=self.batch_size, n_random=n_random)
         return NeighbourhoodBatches(
             pool,
-            lambda: tokens.encode_roughly(data.features, ENTRIES_COMPARED),
+            lambda: tokens.encode(data.features, ENTRIES_COMPARED),
             refresh_every=1,
             first_size=1 if is_first else size,
             growth=size,
@@ -238,7 +240,7 @@ class _SharedSpaceTask:
 
         Those of `start`, in the memory that was theirs, for labels that had points.
         """
-        means = self._mean_directions(self._tokens.encode_roughly(data.features))
+        means = self._mean_directions(self._tokens.encode(data.features))
         bias = self._start_of_bias()
         if start is None:
             vectors = empty_array(means.shape)
@@ -308,20 +310,19 @@ class _SharedSpaceTask:
 
     def learnt(self, store: RowStore, *, goes_on: bool) -> LearntSpace:
         """Return the vectors as they are now."""
-        vectors, has_points = self._tokens.into_vectors(), self._counts > 0
-        encoder = UnitBagEncoder(vectors)
+        encoder, has_points = self._tokens.encoder, self._counts > 0
         points = encoder.encode(self._bags, self._n_threads)
         heads = self._heads(encoder, points, store, in_place=not goes_on)
         if goes_on:
             own = (as_array(self._labels.vectors), as_array(self._labels.bias))
-            return LearntSpace(encoder, points, heads, SpaceTables(vectors, *own, has_points))
+            return LearntSpace(encoder, points, heads, SpaceTables(encoder.bits, *own, has_points))
         # The largest table of all, of which nothing will be learnt any more.
-        stored = StoredBagEncoder(store.tokens(encoder.token_vectors), encoder.dimension)
+        stored = StoredBagEncoder(encoder.stored(store), encoder.dimension)
         return LearntSpace(stored, points, heads, None)
 
     def _heads(
         self,
-        encoder: UnitBagEncoder,
+        encoder: HalfBagEncoder,
         points: NDArray[np.float32],
         store: RowStore,
         *,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from longtail.blend.evidence import Evidence
     from longtail.data.bags import Bags
     from longtail.features.encoder import UnitEncoder
+    from longtail.features.half_encoder import HalfBagEncoder
     from longtail.named_parts import Arrays
     from longtail.scorers.protocols import Scorer
 
@@ -32,7 +33,7 @@ class BlendedScorer(Blend):
 
     Parameters
     ----------
-    encoder : UnitBagEncoder or StoredBagEncoder
+    encoder : UnitBagEncoder, HalfBagEncoder or StoredBagEncoder
     **kwargs
         Those of `Blend`.
 
@@ -57,7 +58,7 @@ class BlendedScorer(Blend):
     [[[0, 1]], [[1, 0]]]
     """
 
-    encoder: UnitBagEncoder | StoredBagEncoder
+    encoder: UnitBagEncoder | HalfBagEncoder | StoredBagEncoder
 
     def __post_init__(self) -> None:
         """Refuse parts that do not fit."""

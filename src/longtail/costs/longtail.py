@@ -31,6 +31,7 @@ RELATE = 1.3e-7  # an entry of a point, compared with label texts through their 
 EVIDENCE = 6e-6  # a candidate of a held-out point, scored by all sources
 WALK = 5e-4  # a held-out point, searched for in the graphs of many points and labels
 BLEND = 1.2e-5  # a candidate of a held-out point, in three trainings; they use one thread
+HALF_AND_CODES, HALF_AND_NUMBERS = 2.5, 8  # bytes a number of a token, as trained and as stored
 OVER_KEPT = 1.25  # the peak over what is kept, as measured on five data sets
 BYTES = {"int8": 1, "float16": 2, "float32": 4}  # a number of a stored vector
 N_VIEWS = 40  # of a candidate, about; see `longtail.blend.score_network`
@@ -136,7 +137,9 @@ class LongtailCosts:
         n_tables = (
             1 + goes_on + (1 + 2 * BYTES[self.settings.storage] / 4) * bool(w.n_label_entries)
         )
-        tables = 4 * D * (w.n_features + n_tables * w.n_labels)
+        stores_codes = self.settings.storage == "int8"
+        of_token = HALF_AND_CODES if stores_codes else HALF_AND_NUMBERS
+        tables = D * (of_token * w.n_features + 4 * n_tables * w.n_labels)
         bags = 8 * ((2 + goes_on) * w.n_nonzero + w.n_label_entries)
         points = 4 * D * w.n_points
         batch = 3 * 4 * self._batch_size(w) * self._pool_size(w)

@@ -9,15 +9,14 @@ import numpy as np
 
 from longtail.data.bags import Bags
 from longtail.errors import TrainingError
-from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.features.half_encoder import HalfBagEncoder
+from longtail.kernels.half_rows import round_rows
 from longtail.kernels.jit import in_background, over_row_chunks
 from longtail.kernels.random_rows import uniform_rows
-from longtail.kernels.split_rows import join_rows, round_rows, split_rows
 from longtail.training.chosen_bags import ChosenBags, by_column
 from longtail.training.row_adagrad import RowAdagrad
 from longtail.training.scratch import Scratch, empty_array
 from longtail.training.threads import in_threads
-from longtail.training.units import Units
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from longtail.training.chosen_bags import ByColumn
 
     Floats = NDArray[np.float32]
+    Bits = NDArray[np.uint16]
 
 __all__ = ["TokenTable"]
 
@@ -37,17 +37,17 @@ class TokenTable:
     """E, one row a token: bags times E, and the way back.
 
     Rows start random and of about unit length, which keeps the angles between bags as they are.
-    Sums wait for memory, so what is summed up has 16 bits: slopes are rounded to bfloat16, and of
-    the vectors the upper halves are read, which lie apart (`longtail.kernels.split_rows`). Steps
-    change all 32 bits.
+    Sums wait for memory, so rows are bfloat16s, and so are slopes. A step that is too small to be
+    seen in these is taken with the right probability (`longtail.kernels.half_rows`).
 
     Parameters
     ----------
     n_tokens, dimension : int
     seed : int
     n_threads : int
-    start : float32 (n_tokens, dimension) or None
-        Rows to start from instead; their memory is taken over.
+    start : float32 or uint16 (n_tokens, dimension), or None
+        Rows to start from instead; the uint16 are the bits of bfloat16s, whose memory is taken
+        over.
 
     Examples
     --------
@@ -69,11 +69,13 @@ class TokenTable:
         *,
         seed: int,
         n_threads: int,
-        start: Floats | None = None,
+        start: NDArray[Any] | None = None,
     ) -> None:
-        rows = _random_rows(n_tokens, dimension, seed, n_threads) if start is None else start
         self._n_threads, self.dimension = n_threads, dimension
-        self._halves = self._split(rows)
+        if start is None:
+            self._rows = _random_rows(n_tokens, dimension, seed, n_threads)
+        else:
+            self._rows = start if start.dtype == np.uint16 else _rounded(start)
         self._optimiser = RowAdagrad(n_tokens)
         self._room = np.zeros(n_tokens, np.int32)
         self._scratch = Scratch()
@@ -93,7 +95,7 @@ class TokenTable:
             lambda: by_column(bags, self._room, self._scratch), self._n_threads
         )
         for part, (first, last) in zip(bags, pairwise(bounds), strict=True):
-            part.times(self._halves, sums[first:last], self._n_threads)
+            part.times(self._rows, sums[first:last], self._n_threads)
         return sums
 
     def step(self, slope: Floats, learning_rate: float) -> None:
@@ -103,56 +105,36 @@ class TokenTable:
         (columns, rows), self._by_token = self._by_token.result(), None
         rounded = self._scratch.array("slopes", slope.shape, np.uint16)
         in_threads(lambda start, stop: round_rows(slope, start, stop, rounded), len(slope))
-        self._optimiser.step_by_bags(self._halves, columns, rows, rounded, learning_rate)
+        self._optimiser.step_by_bags(self._rows, columns, rows, rounded, learning_rate)
+
+    @property
+    def encoder(self) -> HalfBagEncoder:
+        """What encodes bags by the rows as they are, now and after further steps."""
+        return HalfBagEncoder(self._rows)
 
     def vectors(self) -> Floats:
-        """Return a copy of the rows as they are now."""
-        rows = empty_array((len(self._halves), self.dimension))
-        self._join(rows)
-        return rows
+        """Return the rows as they are now, float32."""
+        return self.encoder.token_vectors
 
-    def encode(self, bags: csr_array) -> Floats:
-        """Return unit rows of bags."""
-        encoder = UnitBagEncoder(self.vectors())
-        return encoder.encode(Bags.of(bags), self._n_threads)
-
-    def encode_roughly(self, bags: csr_array, n_entries: int | None = None) -> Floats:
-        """Return unit rows of bags as `sums` reads them, or of the first entries of these alone.
-
-        In half the time of `encode`, and without a copy of the table.
-        """
-        rows = ChosenBags.of(Bags.of(bags), None)
-        n = self.dimension if n_entries is None else min(n_entries, self.dimension)
-        sums = np.empty((len(rows.chosen), n), np.float32)
-        rows.times(self._halves, sums, self._n_threads)
-        return Units.in_place(sums).unit
-
-    def into_vectors(self) -> Floats:
-        """Return the rows as they are now, in the memory that was theirs: the table is no more."""
-        rows = self._halves.view(np.float32)
-        self._join(rows)
-        self._halves = self._halves[:0]
-        return rows
-
-    def _split(self, rows: Floats) -> NDArray[np.uint16]:
-        """Split rows in place; return their halves, uint16 (n_tokens, 2 * dimension)."""
-        halves = rows.view(np.uint16)
-        in_threads(lambda start, stop: split_rows(rows, halves, start, stop), len(rows))
-        return halves
-
-    def _join(self, rows: Floats) -> None:
-        """Write all rows, to where they are or somewhere else."""
-        halves = self._halves
-        in_threads(lambda start, stop: join_rows(halves, start, stop, rows), len(rows))
+    def encode(self, bags: csr_array, n_entries: int | None = None) -> Floats:
+        """Return unit rows of bags, or of the first entries of these alone."""
+        return self.encoder.encode(Bags.of(bags), self._n_threads, n_entries)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the live arrays that a checkpoint keeps."""
-        return {"halves": self._halves.view(np.int32), **self._optimiser.state()}
+        return {"rows": self._rows, **self._optimiser.state()}
 
 
-def _random_rows(n_rows: int, dimension: int, seed: int, n_threads: int) -> Floats:
+def _rounded(rows: Floats) -> Bits:
+    """Return the bits of the bfloat16s that are nearest to numbers."""
+    bits = empty_array(rows.shape, np.uint16)
+    in_threads(lambda start, stop: round_rows(rows, start, stop, bits), len(rows))
+    return bits
+
+
+def _random_rows(n_rows: int, dimension: int, seed: int, n_threads: int) -> Bits:
     """Return rows of about unit length in all directions, the same for any number of threads."""
-    rows = empty_array((n_rows, dimension))
+    rows = empty_array((n_rows, dimension), np.uint16)
     largest = np.float32((3 / dimension) ** 0.5)  # of numbers up to 1, the variance is 1 / 3
     over_row_chunks(
         lambda start, stop: uniform_rows(np.uint64(seed), largest, start, stop, rows),

@@ -12,6 +12,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import overload
 
+from longtail.kernels.half_numbers import widened
 from longtail.kernels.jit import fast_lean_kernel, kernel, lean_kernel, over_row_chunks
 from longtail.kernels.packed_codes import MIDDLE, level_of, packed_width, put_codes, sum_packed
 from longtail.kernels.prefetch import prefetch_row
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
     Packed = NDArray[np.uint8]
+    Bits = NDArray[np.uint16]
 
 __all__ = ["pack_with_scales", "unit_bag_vector", "unit_bag_vectors"]
 
@@ -119,14 +121,14 @@ def _add_packed(columns: Ids, values: Floats, tokens: Rows, point: Floats) -> No
     sum_packed(tokens.values, columns, values, tokens.scales, point)
 
 
-def pack_with_scales(vectors: Floats, n_threads: int = 1) -> tuple[Packed, Floats]:
+def pack_with_scales(vectors: Floats | Bits, n_threads: int = 1) -> tuple[Packed, Floats]:
     """Return codes, uint8 (n_rows, packed_width(d)), and the scale of each row.
 
     A number is its code less 7.5, times the scale: the one of five that errs least.
 
     Parameters
     ----------
-    vectors : float32 (n_rows, d)
+    vectors : float32, or uint16 for the bits of bfloat16s, (n_rows, d)
     n_threads : int
     """
     codes = np.zeros((len(vectors), packed_width(vectors.shape[1])), np.uint8)
@@ -150,10 +152,13 @@ def _error(vector: Floats, scale: np.float32) -> np.float32:
 
 
 @kernel
-def pack_rows(vectors: Floats, start: int, stop: int, codes: Packed, scales: Floats) -> None:
+def pack_rows(vectors: Any, start: int, stop: int, codes: Packed, scales: Floats) -> None:
     """Write codes into zeros, and scales, of the rows from `start` to `stop`."""
+    vector = np.empty(vectors.shape[1], np.float32)
     for row in range(start, stop):
-        vector, least = vectors[row], np.float32(np.inf)
+        least = np.float32(np.inf)
+        for d in range(len(vector)):
+            vector[d] = widened(vectors[row, d])
         largest = np.float32(np.abs(vector).max())
         if not largest > 0:
             continue

@@ -5,13 +5,31 @@ An array of uint16 holds the bits of bfloat16s, the upper halves of float32s; an
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba.core import types
 from numba.extending import overload
 
-__all__ = ["narrow_like", "widened"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["narrow_like", "of_bfloat16", "widened"]
+
+
+def of_bfloat16(bits: NDArray[np.uint16]) -> NDArray[np.float32]:
+    """Return the numbers whose bits these are, as float32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.kernels.half_numbers import of_bfloat16
+    >>> of_bfloat16(np.array([0x3F80, 0xC000], np.uint16)).tolist()
+    [1.0, -2.0]
+    """
+    numbers = bits.astype(np.uint32)
+    numbers <<= 16
+    return numbers.view(np.float32)
 
 
 def widened(value: Any) -> Any:

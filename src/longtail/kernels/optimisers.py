@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.kernels.bags import sum_entries
+from longtail.kernels.half_numbers import widened
+from longtail.kernels.half_rows import random_bits, rounded_at_random
 from longtail.kernels.jit import fast_kernel
 from longtail.kernels.prefetch import prefetch_whole
-from longtail.kernels.split_rows import join_number, split_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,16 +58,19 @@ def adagrad_of_sums(
     start: int,
     stop: int,
 ) -> None:
-    """Do what `adagrad_rows` does to split rows, whose gradients are summed up on the way.
+    """Do what `adagrad_rows` does to rows of bfloat16s, whose gradients are summed up on the way.
 
     That of row ``rows[i]`` is the sum of ``weights[j] * slopes[members[j]]`` over the entries j of
     ``starts[i]``, as `longtail.kernels.bags.sum_entries` has it, and never leaves the cache:
-    written out for all rows of a batch, it would be as large as what it changes.
+    written out for all rows of a batch, it would be larger than what it changes.
+
+    What a row becomes is rounded at random, by bits that follow from its place and from its sum of
+    squares, which grows with each step: for any number of threads, the same.
 
     Parameters
     ----------
-    table : uint16 (n_rows, 2 * dimension)
-        Changed: see `longtail.kernels.split_rows`.
+    table : uint16 (n_rows, dimension)
+        Changed: the bits of bfloat16s.
     sums : float32 (n_rows,)
         Changed: Adagrad's.
     rows : int64 (n,)
@@ -89,10 +93,10 @@ def adagrad_of_sums(
         row = rows[i]
         sums[row] += square / np.float32(dimension)
         step = np.float32(learning_rate / (np.sqrt(sums[row]) + epsilon))
-        upper, lower = table[row, :dimension], table[row, dimension:]
+        seed = random_bits(np.float32(sums[row]).view(np.uint32), row)
         for d in range(dimension):
-            number = join_number(upper[d], lower[d]) - step * gradient[d]
-            upper[d], lower[d] = split_number(number)
+            number = widened(table[row, d]) - step * gradient[d]
+            table[row, d] = rounded_at_random(number, random_bits(seed, d))
 
 
 @fast_kernel

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
+from longtail.kernels.half_numbers import narrow_like
 from longtail.kernels.jit import fast_kernel
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["uniform_rows"]
 
@@ -22,9 +20,7 @@ _UNIT = np.float32(2.0**-24)
 
 
 @fast_kernel
-def uniform_rows(
-    seed: np.uint64, largest: np.float32, start: int, stop: int, rows: NDArray[np.float32]
-) -> None:
+def uniform_rows(seed: np.uint64, largest: np.float32, start: int, stop: int, rows: Any) -> None:
     """Write numbers from ``-largest`` to ``largest``, all equally likely, into some rows.
 
     Parameters
@@ -34,7 +30,7 @@ def uniform_rows(
     largest : float32
     start, stop : int
         Which rows are written.
-    rows : float32 (n_rows, dimension)
+    rows : float32, or uint16 for the bits of bfloat16s, (n_rows, dimension)
         Written.
     """
     dimension = rows.shape[1]
@@ -44,4 +40,5 @@ def uniform_rows(
             bits = (bits ^ (bits >> _SHIFT1)) * _MIX1
             bits = (bits ^ (bits >> _SHIFT2)) * _MIX2
             share = np.float32(np.uint32(bits >> _TO_24_BITS)) * _UNIT
-            rows[row, d] = (np.float32(2) * share - np.float32(1)) * largest
+            number = (np.float32(2) * share - np.float32(1)) * largest
+            rows[row, d] = narrow_like(number, rows[row, d])

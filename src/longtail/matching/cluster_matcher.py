@@ -207,8 +207,8 @@ class _MatcherTask:
         return joined_parts(parts, ".")
 
     def learnt(self, n_threads: int) -> LearntMatcher:
-        """Return what was learnt, in the memory of this task, which is no more."""
-        return self._matcher(self._tokens.table.into_vectors(), self._bags, n_threads)
+        """Return what was learnt."""
+        return self._matcher(self._tokens.table.vectors(), self._bags, n_threads)
 
     def so_far(self, features: csr_array, n_threads: int) -> LearntMatcher:
         """Return the matcher as it is now, for other points."""

@@ -158,4 +158,4 @@ class BagNetwork:
 
     def frozen(self) -> UnitBagEncoder:
         """See `SiameseNetwork.frozen`."""
-        return UnitBagEncoder(self._tokens.table.into_vectors())
+        return UnitBagEncoder(self._tokens.table.vectors())

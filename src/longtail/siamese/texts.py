@@ -134,7 +134,7 @@ class ReadTexts:
 
     def frozen(self) -> SummedEncoder:
         """See `SiameseNetwork.frozen`."""
-        turn, tokens = self.turn.cpu().numpy(), self.tokens.table.into_vectors()
+        turn, tokens = self.turn.cpu().numpy(), self.tokens.table.vectors()
         return SummedEncoder(self._encoder, turn, tokens)
 
     def state(self) -> State:

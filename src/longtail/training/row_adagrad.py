@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import eye_array
 
 from longtail.data.bags import Bags
+from longtail.kernels.half_numbers import of_bfloat16
 from longtail.kernels.optimisers import adagrad_of_sums, adagrad_rows
 from longtail.kernels.unit_rows import adagrad_of_units
 from longtail.training.processes import add_up_arrays, processes
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["EPSILON", "RowAdagrad", "of_bfloat16"]
+__all__ = ["EPSILON", "RowAdagrad"]
 
 EPSILON = 1e-8  # added to roots that steps are divided by
 
@@ -77,8 +78,8 @@ class RowAdagrad:
 
         Parameters
         ----------
-        table : uint16 (n_rows, 2 * dimension)
-            Split rows: see `longtail.kernels.split_rows`.
+        table : uint16 (n_rows, dimension)
+            The bits of bfloat16s, which are rounded at random.
         rows : int64 (n,)
         bags : Bags
             n of them.
@@ -118,17 +119,3 @@ class RowAdagrad:
     def state(self) -> dict[str, Floats]:
         """Return the live array that a checkpoint keeps."""
         return {"sums": self.sums}
-
-
-def of_bfloat16(bits: NDArray[np.uint16]) -> Floats:
-    """Return the numbers whose bits these are, as float32.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from longtail.training.row_adagrad import of_bfloat16
-    >>> of_bfloat16(np.array([0x3F80, 0xC000], np.uint16)).tolist()
-    [1.0, -2.0]
-    """
-    numbers: Floats = (bits.astype(np.uint32) << 16).view(np.float32)
-    return numbers
