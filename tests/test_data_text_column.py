@@ -86,6 +86,21 @@ def test_takes_what_there_is_of_a_damaged_column():
     assert list(column.take([1, 0, 2])) == ["", "onetwo", "onetwo"]
 
 
+@settings(max_examples=25, deadline=None)
+@given(texts)
+def test_lines_are_the_texts_whose_own_line_feeds_are_spaces(strings):
+    lines = "".join(text.replace("\n", " ") + "\n" for text in strings)
+    assert TextColumn.from_strings(strings).as_lines() == lines
+
+
+@pytest.mark.parametrize("offsets", [[0, 1, 4], [0, 3, 1, 4], [0, 9, 2, 4]])
+def test_lines_of_a_damaged_column_are_what_its_texts_read_as(offsets):
+    column = TextColumn(np.frombuffer("aéb".encode(), np.uint8), np.array(offsets))
+    assert column.as_lines() == "".join(text + "\n" for text in column)
+    half = TextColumn(np.frombuffer("aéb".encode(), np.uint8), np.array([0, 2, 4]))
+    assert half.as_lines() == "a\ufffd\n\ufffdb\n"
+
+
 def test_equality_and_copies():
     column = TextColumn.from_strings(["a", "b"])
     assert column != TextColumn.from_strings(["ab", ""])

@@ -307,7 +307,7 @@ def test_a_missing_array_is_named():
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.text(st.one_of(st.characters(), st.sampled_from("\n\r\u2028ßİΣ\u0308 ")))))
+@given(st.lists(st.text(st.one_of(st.characters(), st.sampled_from("\n\r\u2028ßİΣ\u0308 :)")))))
 def test_texts_normalised_together_are_as_each_alone(texts):
     codes, offsets = joined_code_points(texts, 0, len(texts))
     assert offsets[0] == 0
@@ -316,6 +316,9 @@ def test_texts_normalised_together_are_as_each_alone(texts):
         alone = joined_code_points([text], 0, 1)[0]
         np.testing.assert_array_equal(codes[start:stop], alone)
         np.testing.assert_array_equal(alone[:-1], code_points(text.replace("\n", " ")))
+    of_column = joined_code_points(TextColumn.from_strings(texts), 0, len(texts))
+    np.testing.assert_array_equal(of_column[0], codes)
+    np.testing.assert_array_equal(of_column[1], offsets)
 
 
 def test_a_text_of_symbols_alone_is_known_by_them():

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAST_SLOPE", "SampledSlopes", "UnitLabels", "trained_directions"]
 
-LEAST_SLOPE = 1 / 8  # smaller ones are sampled: some twenty of a pool of thousands are left
+LEAST_SLOPE = 1 / 16  # smaller ones are sampled: some thirty of a pool of thousands are left
 BLOCK = 4_096  # rows that are made unit ones at a time, as copies of millions would count
 
 
