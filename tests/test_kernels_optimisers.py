@@ -110,7 +110,7 @@ def test_adagrad_of_sums(seed, n_touched, dimension, is_half):
     bits, sums = bits_of(table), np.zeros(12, np.float32)
     expected_sums = sums.astype(np.float64)
     random = np.random.default_rng(seed)
-    for rows, _ in batches:
+    for step, (rows, _) in enumerate(batches):
         counts = random.integers(0, 4, len(rows))
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         members = random.integers(0, 5, counts.sum()).astype(np.int32)
@@ -120,15 +120,15 @@ def test_adagrad_of_sums(seed, n_touched, dimension, is_half):
         slopes = numbers_in(stored) if is_half else slopes
         bags = (rows, starts, members, weights, stored)
         expected, again = numbers_in(bits).astype(np.float64), (bits.copy(), sums.copy())
-        adagrad_of_sums(bits, sums, *bags, 0.1, 1e-8, 0, len(rows))
+        adagrad_of_sums(bits, sums, *bags, 0.1, 1e-8, step, 0, len(rows))
         gradient = np.zeros((len(rows), dimension))
         of_row = np.repeat(np.arange(len(rows)), counts)
         np.add.at(gradient, of_row, weights[:, None].astype(float) * slopes[members])
         adagrad_twin(expected, expected_sums, rows, gradient, 0.1, 1e-8)
         errors = np.abs(numbers_in(bits) - expected)
         assert (errors < 1.01 * spacing_at(expected) + 1e-5).all()
-        adagrad_of_sums(*again, *bags, 0.1, 1e-8, 0, len(rows) // 2)
-        adagrad_of_sums(*again, *bags, 0.1, 1e-8, len(rows) // 2, len(rows))
+        adagrad_of_sums(*again, *bags, 0.1, 1e-8, step, 0, len(rows) // 2)
+        adagrad_of_sums(*again, *bags, 0.1, 1e-8, step, len(rows) // 2, len(rows))
         np.testing.assert_array_equal(again[0], bits)
     np.testing.assert_allclose(sums, expected_sums, **close)
 
@@ -138,8 +138,8 @@ def test_many_steps_too_small_for_bfloat16_arrive_on_average():
     ones = np.ones(1, np.float32)
     bags = (np.array([0]), np.array([0, 1], np.int32), np.zeros(1, np.int32), ones)
     slopes = np.full((1, 400), 1e-3, np.float32)
-    for _ in range(300):  # each a fourth of the distance to the next bfloat16 below 1
-        adagrad_of_sums(bits, sums, *bags, slopes, 1.0, 1e-8, 0, 1)
+    for step in range(300):  # each a fourth of the distance to the next bfloat16 below 1
+        adagrad_of_sums(bits, sums, *bags, slopes, 1.0, 1e-8, step, 0, 1)
     assert numbers_in(bits).mean() == pytest.approx(0.7, abs=0.01)
 
 

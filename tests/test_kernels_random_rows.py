@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail.kernels.random_rows import uniform_rows
@@ -28,6 +28,7 @@ def drawn(seed: int, largest: float, n_rows: int, dimension: int, cut: int = 0) 
     return rows
 
 
+@settings(deadline=None)  # of the first, code is compiled
 @given(
     seed=st.integers(0, 2**32 - 1),
     largest=st.floats(0.125, 8, width=32),

@@ -134,7 +134,7 @@ class PlainSteps:
     def step(self, table, rows, gradient, learning_rate):
         table[rows] -= learning_rate * gradient
 
-    def step_by_bags(self, table, rows, bags, slopes, learning_rate):
+    def step_by_bags(self, table, rows, bags, slopes, learning_rate, seed):
         numbers = of_bfloat16(table)
         numbers[rows] -= learning_rate * bags.times(of_bfloat16(slopes))
         round_rows(numbers, 0, len(numbers), table)

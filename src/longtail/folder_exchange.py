@@ -300,8 +300,9 @@ def read_whole(folder: Path, last: str, read: Callable[[], Found]) -> Found:
         try:
             found = read()
         except (OSError, LongtailError):
-            is_new = _version_of(folder / last) != before
-            if not is_new and not (_is_between_two(folder, last) and time.monotonic() < patience):
+            # In this order: what has come since then must be seen by the second.
+            may_come = _is_between_two(folder, last) and time.monotonic() < patience
+            if not may_come and _version_of(folder / last) == before:
                 raise
             time.sleep(_MOMENT)
         else:

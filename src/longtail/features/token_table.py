@@ -77,6 +77,7 @@ class TokenTable:
         else:
             self._rows = start if start.dtype == np.uint16 else _rounded(start)
         self._optimiser = RowAdagrad(n_tokens)
+        self._n_steps = np.zeros(1, np.int64)
         self._room = np.zeros(n_tokens, np.int32)
         self._scratch = Scratch()
         self._by_token: Begun[ByColumn] | None = None
@@ -105,7 +106,9 @@ class TokenTable:
         (columns, rows), self._by_token = self._by_token.result(), None
         rounded = self._scratch.array("slopes", slope.shape, np.uint16)
         in_threads(lambda start, stop: round_rows(slope, start, stop, rounded), len(slope))
-        self._optimiser.step_by_bags(self._rows, columns, rows, rounded, learning_rate)
+        self._n_steps += 1
+        seed = int(self._n_steps[0])
+        self._optimiser.step_by_bags(self._rows, columns, rows, rounded, learning_rate, seed)
 
     @property
     def encoder(self) -> HalfBagEncoder:
@@ -122,7 +125,7 @@ class TokenTable:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the live arrays that a checkpoint keeps."""
-        return {"rows": self._rows, **self._optimiser.state()}
+        return {"rows": self._rows, "n_steps": self._n_steps, **self._optimiser.state()}
 
 
 def _rounded(rows: Floats) -> Bits:

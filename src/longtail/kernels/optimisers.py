@@ -55,6 +55,7 @@ def adagrad_of_sums(
     slopes: Any,
     learning_rate: float,
     epsilon: float,
+    seed: int,
     start: int,
     stop: int,
 ) -> None:
@@ -64,8 +65,8 @@ def adagrad_of_sums(
     ``starts[i]``, as `longtail.kernels.bags.sum_entries` has it, and never leaves the cache:
     written out for all rows of a batch, it would be larger than what it changes.
 
-    What a row becomes is rounded at random, by bits that follow from its place and from its sum of
-    squares, which grows with each step: for any number of threads, the same.
+    What a row becomes is rounded at random, by bits that follow from the seed and its place: the
+    same for any number of threads, and where the last digits of sums differ.
 
     Parameters
     ----------
@@ -78,6 +79,8 @@ def adagrad_of_sums(
         int32 (n + 1,), int32 and float32 (nnz,): bags of slopes.
     slopes : float32, or the uint16 of bfloat16's bits, (n_slopes, dimension)
     learning_rate, epsilon : float
+    seed : int
+        Another one for each step.
     start, stop : int
         Which of the n are done.
     """
@@ -93,10 +96,10 @@ def adagrad_of_sums(
         row = rows[i]
         sums[row] += square / np.float32(dimension)
         step = np.float32(learning_rate / (np.sqrt(sums[row]) + epsilon))
-        seed = random_bits(np.float32(sums[row]).view(np.uint32), row)
+        own = random_bits(np.uint32(seed), row)
         for d in range(dimension):
             number = widened(table[row, d]) - step * gradient[d]
-            table[row, d] = rounded_at_random(number, random_bits(seed, d))
+            table[row, d] = rounded_at_random(number, random_bits(own, d))
 
 
 @fast_kernel

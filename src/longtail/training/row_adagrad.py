@@ -70,6 +70,7 @@ class RowAdagrad:
         bags: Bags,
         slopes: NDArray[np.uint16],
         learning_rate: float,
+        seed: int,
     ) -> None:
         """Step ``table[rows]``, whose gradient is the weighted sums ``bags.times(slopes)``.
 
@@ -86,13 +87,15 @@ class RowAdagrad:
         slopes : uint16 (n_slopes, dimension)
             The bits of bfloat16s.
         learning_rate : float
+        seed : int
+            Of what is rounded at random, another one for each step.
         """
         read: NDArray[Any] = slopes
         if processes().count > 1:
             own = bags.times(of_bfloat16(slopes), n_training_threads())
             rows, summed = add_up_arrays(len(table), rows, own)
             bags, read = Bags.of(eye_array(len(rows), dtype=np.float32, format="csr")), summed
-        arrays = (table, self.sums, rows, *bags[:3], read, learning_rate, EPSILON)
+        arrays = (table, self.sums, rows, *bags[:3], read, learning_rate, EPSILON, seed)
         in_threads(lambda start, stop: adagrad_of_sums(*arrays, start, stop), len(rows))
 
     def step_by_units(
