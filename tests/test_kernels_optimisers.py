@@ -8,8 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtail.kernels.half_rows import random_bits, rounded_at_random
+from longtail.kernels.half_rows import rounded_at_random
 from longtail.kernels.optimisers import adagrad_of_sums, adagrad_rows, adam_rows
+from longtail.kernels.random_bits import random_bits
 from longtail.training.optimisers import numbers_of
 
 few = settings(max_examples=25, deadline=None)

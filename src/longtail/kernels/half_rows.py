@@ -16,21 +16,9 @@ from longtail.kernels.jit import fast_kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["random_bits", "round_rows", "rounded_at_random"]
+__all__ = ["round_rows", "rounded_at_random"]
 
-# Wellons, "Prospecting for Hash Functions" (2018): lowbias32, less its last shift.
-_STEP = np.uint32(0x9E3779B9)
-_MIX1, _SHIFT1 = np.uint32(0x7FEB352D), np.uint32(16)
-_MIX2, _SHIFT2 = np.uint32(0x846CA68B), np.uint32(15)
 _HALF = np.uint32(16)
-
-
-@fast_kernel
-def random_bits(seed: np.uint32, place: int) -> np.uint32:
-    """Return 32 bits that are the same for the same seed and place, and else look random."""
-    bits = np.uint32(seed + np.uint32(place) * _STEP)
-    bits = np.uint32((bits ^ (bits >> _SHIFT1)) * _MIX1)
-    return np.uint32((bits ^ (bits >> _SHIFT2)) * _MIX2)
 
 
 @fast_kernel

@@ -8,9 +8,10 @@ import numpy as np
 
 from longtail.kernels.bags import sum_entries
 from longtail.kernels.half_numbers import widened
-from longtail.kernels.half_rows import random_bits, rounded_at_random
+from longtail.kernels.half_rows import rounded_at_random
 from longtail.kernels.jit import fast_kernel
 from longtail.kernels.prefetch import prefetch_whole
+from longtail.kernels.random_bits import random_bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

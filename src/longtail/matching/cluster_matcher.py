@@ -208,14 +208,14 @@ class _MatcherTask:
 
     def learnt(self, n_threads: int) -> LearntMatcher:
         """Return what was learnt."""
-        return self._matcher(self._tokens.table.vectors(), self._bags, n_threads)
+        return self._matcher(self._bags, n_threads)
 
     def so_far(self, features: csr_array, n_threads: int) -> LearntMatcher:
         """Return the matcher as it is now, for other points."""
-        return self._matcher(self._tokens.table.vectors(), Bags.of(features), n_threads)
+        return self._matcher(Bags.of(features), n_threads)
 
-    def _matcher(self, tokens: Floats, bags: Bags, n_threads: int) -> LearntMatcher:
-        """Return a matcher of these token vectors, with phi of some points."""
-        encoder = UnitBagEncoder(tokens)
+    def _matcher(self, bags: Bags, n_threads: int) -> LearntMatcher:
+        """Return the matcher as it is now, with phi of some points."""
+        encoder = UnitBagEncoder(self._tokens.table.vectors())
         points = encoder.encode(bags, n_threads)
         return LearntMatcher(encoder, *self._clusters.so_far(), points)

@@ -33,6 +33,7 @@ def averaged_learners(
     Examples
     --------
     What is trained here is told its own name, and no more. One alone has none.
+
     >>> from longtail.recipes.learners import averaged_learners
     >>> from longtail.training.run import TrainingRun
     >>> run = TrainingRun(seed=0, n_threads=1)

@@ -81,6 +81,7 @@ class BagArchitecture:
     Examples
     --------
     Points and label texts share their token vectors: what says the same is near from the start.
+
     >>> from scipy.sparse import csr_array
     >>> from longtail.siamese.networks import BagArchitecture, Side
     >>> from longtail.training.run import TrainingData, TrainingRun
