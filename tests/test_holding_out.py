@@ -191,8 +191,8 @@ def test_parts_are_of_the_points_that_have_labels(kind):
     dataset = Dataset.of(texts, [[], []] * 5 + [[f"label {i}"] for i in range(50)])
     settings, reads = DiSMEC(char_ngrams=None, min_df=1), PointInput(kind, n_words=2)
     settings.reads = lambda: reads
-    vectorizer, features = known_and_encoded(settings, dataset)
-    data, held_out = split_data(settings, dataset, features, vectorizer, None, n_threads=1)
+    encoded = known_and_encoded(settings, dataset)
+    data, held_out = split_data(settings, dataset, encoded, None, n_threads=1)
     assert (data.labels.shape[0], held_out.labels.shape[0]) == (50, 0)
     parts = data.in_part
     assert not (parts.features.astype(bool) > data.features.astype(bool)).nnz
@@ -210,8 +210,8 @@ def test_who_reads_no_label_texts_finds_no_label_by_its_text(settings, n_held_ou
     labels = one_label_each(np.arange(300), n_labels=600)
     dataset = Dataset(texts_of(300), None, labels, names)
     settings = replace(settings, held_out=0.2)
-    vectorizer, features = known_and_encoded(settings, dataset)
-    parts = split_data(settings, dataset, features, vectorizer, None, n_threads=1)
+    encoded = known_and_encoded(settings, dataset)
+    parts = split_data(settings, dataset, encoded, None, n_threads=1)
     assert parts[1].labels.shape[0] == n_held_out
 
 

@@ -21,14 +21,13 @@ from longtail.kernels.text import (
     CharacterClass,
     TokenKind,
     TokenRules,
-    count_texts,
     emit_tokens,
     encode_text,
     encode_texts,
     mark_words,
     new_scratch,
-    spell_texts,
 )
+from longtail.kernels.token_numbers import new_tokens, number_texts, numbers_of_keys, weigh_numbers
 from longtail.kernels.token_tables import build_table, column_of
 
 # Every class of character, markers and line feeds among them, in few enough characters to meet.
@@ -170,26 +169,71 @@ def test_tokens_are_the_twins(text, numbers):
     assert found == twin_tokens(twin_mark(folded(text)), rules)
 
 
+def twin_spelling(text, rules):
+    """How each token of a text is spelled, by its key."""
+    marked = twin_mark(text)
+    return {
+        key: marked[start:stop].replace("><", " ") if key & 3 == TokenKind.PAIR else token
+        for key, start, stop in twin_tokens(marked, rules)
+        if (token := marked[start:stop])
+    }
+
+
+def numbered(texts, rules, parts=1):
+    """What `number_texts` learns of texts in some steps; also the numbers of each text."""
+    known, n_known, rows = new_tokens(), 0, []
+    for start, stop in pairwise(np.linspace(0, len(texts), parts + 1).astype(int).tolist()):
+        codes, offsets = joined_lines(texts, start, stop, folded_code_points)
+        known, n_known, numbers, lengths = number_texts(
+            codes, offsets, start, rules, known, n_known
+        )
+        rows += np.split(numbers, np.cumsum(lengths)[:-1])[: stop - start]
+    keys = [0] * n_known
+    for key, entry in known.table[known.table[:, 0] != 0].tolist():
+        keys[entry & 0xFFFFFFFF] = key
+    return known, keys, rows
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.lists(TEXTS, max_size=8), st.integers(1, 3))
-def test_document_frequencies_are_the_twins(texts, n_shards):
+def test_tokens_are_numbered_counted_and_spelled_as_the_twins_are(texts, parts):
     rules = rules_of()
-    half = len(texts) // 2
-    counts = Counter()
-    for shard in range(n_shards):
-        table, n_used = np.zeros((4, 2), np.uint64), 0
-        for start, stop in [(0, half), (half, len(texts))]:
-            codes, offsets = joined_lines(texts, start, stop, folded_code_points)
-            table, n_used = count_texts(
-                codes, offsets, start, rules, shard, n_shards, table, n_used
-            )
-        used = table[table[:, 0] != 0].tolist()
-        assert len(used) == n_used
-        for key, payload in used:
-            assert key not in counts
-            counts[key] = payload & 0xFFFFFFFF
+    known, keys, rows = numbered(texts, rules, parts)
     expected = Counter(key for text in texts for key in set(keys_of(folded(text), rules)))
-    assert counts == expected
+    assert dict(zip(keys, known.n_texts_of.tolist(), strict=False)) == expected
+    spellings = {}
+    for text, row in zip(texts, rows, strict=True):
+        assert sorted(keys[number] for number in row) == sorted(keys_of(folded(text), rules))
+        spellings |= twin_spelling(folded(text), rules)
+    spelled = known.spelled.tobytes()
+    for number, key in enumerate(keys):
+        token = spelled[known.ends[number] : known.ends[number + 1]].decode()
+        assert token == spellings[key]
+
+
+def test_symbols_that_are_words_are_spelled_as_they_were():
+    codes = code_points(":-\u2264 \U0001d100\n")
+    known, n_known, _, _ = number_texts(
+        codes, np.array([0, codes.size]), 0, rules_of(1, 1, 0), new_tokens(), 0
+    )
+    spelled = known.spelled[: known.ends[n_known]].tobytes().decode()
+    assert (n_known, spelled) == (2, ":-\u2264\U0001d100")
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(1, 2**62 - 1).map(lambda i: 4 * i + 1), max_size=60))
+def test_keys_are_numbered_in_the_order_of_their_first(keys):
+    numbers, n_different = numbers_of_keys(np.array(keys, np.uint64))
+    order = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    assert n_different == len(order)
+    assert numbers.tolist() == [order[key] for key in keys]
+
+
+def test_the_table_of_numbers_grows():
+    keys = np.random.default_rng(0).integers(1, 2**62, 20_000).astype(np.uint64)
+    numbers, n_different = numbers_of_keys(np.concatenate([keys, keys]))
+    assert n_different == np.unique(keys).size
+    np.testing.assert_array_equal(numbers[:20_000], numbers[20_000:])
 
 
 def twin_row(text, rules, column_of_key, weights):
@@ -219,6 +263,13 @@ def test_rows_are_the_twins_one_by_one_and_together(texts, every):
         alone = encode_text(folded_code_points(text), rules, table, weights)
         np.testing.assert_array_equal(alone[0], indices[start:stop])
         np.testing.assert_array_equal(alone[1], values[start:stop])
+    _, numbered_keys, rows = numbered(texts, rules)
+    column_of_key = {key: column for column, key in enumerate(keys)}
+    column_of = np.array([column_of_key.get(key, -1) for key in numbered_keys], np.int32)
+    row_lengths = np.array([len(row) for row in rows])
+    again = weigh_numbers(np.concatenate(rows), row_lengths, column_of, weights)
+    for array, same in zip((lengths, indices, values), again, strict=True):
+        np.testing.assert_array_equal(array, same)
 
 
 @settings(max_examples=25, deadline=None)
@@ -246,14 +297,8 @@ def test_output_grows_with_a_text_of_many_tokens_and_every_one_is_spelled():
     lengths, indices, _ = encode_texts(codes, offsets, rules, table, weights)
     assert indices.tolist() == list(range(len(keys)))
     assert lengths.tolist() == [len(keys)]
-    spelled = np.zeros(len(keys), np.bool_)
-    columns, spelling = spell_texts(codes, offsets, rules, table, spelled)
-    tokens = "".join(map(chr, spelling)).split("\n")[:-1]
-    marked = twin_mark(text)
-    expected = {
-        keys.index(key): marked[start:stop].replace("><", " ")
-        for key, start, stop in twin_tokens(marked, rules)
-    }
-    assert dict(zip(columns.tolist(), tokens, strict=True)) == expected
-    assert spelled.all()
-    assert spell_texts(codes, offsets, rules, table, spelled)[0].size == 0
+    known, numbered_keys, _ = numbered([text], rules)
+    spelled = known.spelled.tobytes()
+    ends = known.ends[: len(keys) + 1].tolist()
+    tokens = [spelled[start:stop].decode() for start, stop in pairwise(ends)]
+    assert dict(zip(numbered_keys, tokens, strict=True)) == twin_spelling(text, rules)

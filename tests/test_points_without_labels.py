@@ -12,6 +12,7 @@ from longtail.data.text_column import TextColumn
 from longtail.energy import reranking
 from longtail.energy.reranking import RerankerTraining
 from longtail.estimators import splitting
+from longtail.estimators.vocabulary import Encoded
 from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.ngame import NGAME
@@ -70,7 +71,7 @@ def test_all_are_known_where_those_held_out_have_no_label(monkeypatch):
     features = csr_array(np.eye(40, dtype=np.float32))
     labels = csr_array(np.eye(40, 10, dtype=np.float32))
     dataset = Dataset(None, features, labels, LabelSpace(10))
-    data, rest = splitting.split_data(model, dataset, features, None, None, 1)
+    data, rest = splitting.split_data(model, dataset, Encoded(features), None, 1)
     assert (data.labels.shape[0], rest.labels.shape[0]) == (10, 0)
     assert data.unlabelled.labels.shape[0] == 30
 

@@ -203,9 +203,9 @@ def test_training_does_not_hold_the_features_of_all_points_beside_their_parts(
 ):
     known = []
 
-    def split_and_watched(settings, dataset, features, *others):
-        known.append(weakref.ref(features.data))
-        return split_data(settings, dataset, features, *others)
+    def split_and_watched(settings, dataset, encoded, *others):
+        known.append(weakref.ref(encoded.features.data))
+        return split_data(settings, dataset, encoded, *others)
 
     def see(stage, done, total, loss):
         known.append(known[0]())

@@ -163,6 +163,27 @@ def test_fit_is_the_same_for_any_number_of_threads_and_kind_of_sequence(monkeypa
             np.testing.assert_array_equal(other[name], array)
 
 
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"word_ngrams": 2, "min_df": (1, 2, 3)}, {"max_features": 20}, {"char_ngrams": None}],
+)
+def test_one_reading_learns_and_encodes_the_same(monkeypatch, n_threads, settings):
+    for module in (token_counts, vectorizer_module):
+        monkeypatch.setattr(module, "n_usable_cores", lambda: n_threads)
+    monkeypatch.setattr(token_counts, "CHUNK", 3)
+    at_once, learnt = TextVectorizer(**settings), TextVectorizer(**settings).fit(TITLES)
+    X, expected = at_once.fit_transform(TITLES), learnt.transform(TITLES)
+    assert X.has_canonical_format
+    assert X.shape == expected.shape
+    for name in ("indptr", "indices", "data"):
+        array = getattr(X, name)
+        assert array.dtype == getattr(expected, name).dtype
+        np.testing.assert_array_equal(array, getattr(expected, name))
+    for name, array in learnt.to_arrays().items():
+        np.testing.assert_array_equal(at_once.to_arrays()[name], array)
+
+
 def test_columns_go_from_frequent_to_rare_and_max_features_cuts_the_rare():
     texts = ["a b c", "a b", "a d d d", "e"]
     everything = TextVectorizer(char_ngrams=None, min_df=1).fit(texts)

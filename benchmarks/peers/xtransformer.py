@@ -27,7 +27,7 @@ from longtail import Dataset
 from longtail.cli.settings import parse_settings
 from longtail.data import InputWarning
 from longtail.errors import InputError
-from longtail.estimators.vocabulary import known_and_encoded
+from longtail.estimators.vocabulary import vectorizer_for
 from longtail.metrics import precision_at_k
 from longtail.recipes.names import recipe
 from longtail.recipes.xtransformer import XTransformer
@@ -215,7 +215,8 @@ def _xr_linear(train: Dataset, test: Dataset, environments: Path) -> str:
     """Return the row of libpecos' XR-Linear, which is trained in an environment of its own."""
     if train.texts is None:
         raise InputError("This benchmark needs points with texts.")
-    vectorizer, features = known_and_encoded(XTransformer(), train)
+    vectorizer = vectorizer_for(XTransformer(), train)
+    features = vectorizer.fit_transform(train.texts)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         matrices = {

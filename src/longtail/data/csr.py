@@ -124,6 +124,28 @@ def with_entries(matrix: csr_array, is_kept: NDArray[np.bool_]) -> csr_array:
     return csr_from_rows(indices, lengths, matrix.shape[1], values)
 
 
+def first_rows(matrix: csr_array, n_rows: int) -> csr_array:
+    """Return the first rows of a matrix, which share its memory.
+
+    Parameters
+    ----------
+    matrix : csr_array
+    n_rows : int
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.csr import first_rows
+    >>> first_rows(csr_array([[1.0, 0.0], [0.0, 2.0]]), 1).toarray().tolist()
+    [[1.0, 0.0]]
+    """
+    starts = matrix.indptr[: n_rows + 1]
+    entries = matrix.data[: starts[-1]], matrix.indices[: starts[-1]], starts
+    rows = csr_array(entries, shape=(n_rows, matrix.shape[1]))
+    rows.has_canonical_format = matrix.has_canonical_format
+    return rows
+
+
 def with_int32_indices(matrix: csr_array) -> csr_array:
     """Return the matrix with int32 index arrays where they suffice, itself where it has them.
 

@@ -2,37 +2,167 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from longtail.data.characters import as_text, joined_code_points
+from longtail.data.characters import joined_code_points
 from longtail.data.text_column import TextColumn
 from longtail.kernels.jit import n_usable_cores, over_row_chunks
-from longtail.kernels.text import count_texts, spell_texts
-from longtail.kernels.token_tables import LOW_HALF
+from longtail.kernels.token_numbers import new_tokens, number_texts, numbers_of_keys
+from longtail.kernels.token_tables import LOW_HALF, NOTHING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from longtail.kernels.text import TokenRules
+    from longtail.kernels.token_numbers import NumberedTokens
 
-__all__ = ["document_frequencies", "kinds_of", "spellings"]
+__all__ = ["CountedTokens", "NumberedTexts", "counted_tokens", "document_frequencies", "kinds_of"]
 
 CHUNK = 1024  # texts normalised and cut into tokens at a time
-MAX_SHARDS = 8  # threads that count
-LINE_FEED = ord("\n")
+MOST_COUNTERS = 8  # threads that count: each has its own table, in which frequent tokens repeat
 KIND_BITS = np.uint64(3)
+
+
+class NumberedTexts(NamedTuple):
+    """The tokens of some neighbouring texts, as one of the threads that read them numbered them.
+
+    Attributes
+    ----------
+    counter : int
+        The thread's place in `CountedTokens.numbers_of`.
+    numbers : int32 (n,)
+        Text after text, repeats among them.
+    lengths : int64 (n_texts,)
+        How many of them each text has.
+    """
+
+    counter: int
+    numbers: NDArray[np.int32]
+    lengths: NDArray[np.int64]
+
+
+class CountedTokens(NamedTuple):
+    """The different tokens of some texts, and the texts themselves as numbers of tokens.
+
+    Attributes
+    ----------
+    keys : uint64 (n_tokens,)
+        See `kinds_of`. They have no order of their own.
+    frequencies : int64 (n_tokens,)
+        The number of texts that a token is in.
+    spelled : TextColumn
+        The tokens as `places` has them: a word, two words, or a piece such as ``<pre``.
+    places : int64 (n_tokens,)
+    texts : list of NumberedTexts
+        All texts in their order; empty unless they were to be kept.
+    numbers_of : list of int32 (n_numbers,)
+        For each thread, which token is the one that it gave a number to.
+    """
+
+    keys: NDArray[np.uint64]
+    frequencies: NDArray[np.int64]
+    spelled: TextColumn
+    places: NDArray[np.int64]
+    texts: list[NumberedTexts]
+    numbers_of: list[NDArray[np.int32]]
+
+
+class _Counter:
+    """What one thread has met."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+        self.tokens: NumberedTokens = new_tokens()
+        self.n_tokens = 0
+
+    def read(self, texts: Sequence[str], start: int, stop: int, rules: TokenRules) -> NumberedTexts:
+        """Give numbers to the tokens of ``texts[start:stop]``."""
+        codes, offsets = joined_code_points(texts, start, stop)
+        known = self.tokens, self.n_tokens
+        self.tokens, self.n_tokens, numbers, lengths = number_texts(
+            codes, offsets, start, rules, *known
+        )
+        return NumberedTexts(self.place, numbers, lengths)
+
+    def keys(self) -> NDArray[np.uint64]:
+        """Return the keys of its tokens, in their order."""
+        used = self.tokens.table[self.tokens.table[:, 0] != NOTHING]
+        keys = np.empty(self.n_tokens, np.uint64)
+        keys[(used[:, 1] & LOW_HALF).astype(np.int64)] = used[:, 0]
+        return keys
+
+    def spelled(self) -> TextColumn:
+        """Return how its tokens are spelled, in their order."""
+        ends = self.tokens.ends[: self.n_tokens + 1]
+        return TextColumn(self.tokens.spelled[: ends[-1]], ends)
+
+
+def counted_tokens(
+    texts: Sequence[str], rules: TokenRules, *, keeps_texts: bool = False
+) -> CountedTokens:
+    """Read texts once, on all usable cores: count, spell and number their tokens.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    rules : TokenRules
+    keeps_texts : bool, default False
+        Whether rows of these texts are to be made: four bytes a token.
+
+    Returns
+    -------
+    CountedTokens
+
+    Examples
+    --------
+    >>> from longtail import TextVectorizer
+    >>> from longtail.data.token_counts import counted_tokens
+    >>> rules = TextVectorizer(char_ngrams=None).token_rules()
+    >>> counted = counted_tokens(["red wine", "red, red car"], rules)
+    >>> sorted(zip(counted.spelled.take(counted.places), counted.frequencies.tolist()))
+    [('car', 1), ('red', 2), ('wine', 1)]
+    """
+    n_threads = min(n_usable_cores(), MOST_COUNTERS)
+    counters = [_Counter(place) for place in range(n_threads)]
+    idle = counters.copy()
+    numbered: dict[int, NumberedTexts] = {}
+
+    def count(start: int, stop: int) -> None:
+        counter = idle.pop()
+        read = counter.read(texts, start, stop, rules)
+        if keeps_texts:
+            numbered[start] = read
+        idle.append(counter)
+
+    over_row_chunks(count, len(texts), n_threads=n_threads, chunk=CHUNK)
+    return _as_one(counters, [numbered[start] for start in sorted(numbered)])
+
+
+def _as_one(counters: list[_Counter], texts: list[NumberedTexts]) -> CountedTokens:
+    """Return what several threads have met, as one of them would have."""
+    keys = np.concatenate([counter.keys() for counter in counters])
+    numbers, n_tokens = numbers_of_keys(keys)
+    frequencies = np.zeros(n_tokens, np.int64)
+    spelled = counters[0].spelled()
+    for counter in counters[1:]:
+        spelled = spelled.joined(counter.spelled())
+    ends = np.cumsum([counter.n_tokens for counter in counters])
+    numbers_of = np.split(numbers, ends[:-1])
+    for counter, own in zip(counters, numbers_of, strict=True):
+        frequencies[own] += counter.tokens.n_texts_of[: counter.n_tokens]
+    places = np.empty(n_tokens, np.int64)
+    places[numbers] = np.arange(numbers.size)
+    return CountedTokens(keys[places], frequencies, spelled, places, texts, numbers_of)
 
 
 def document_frequencies(
     texts: Sequence[str], rules: TokenRules
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return every token's key and the number of texts that it is in.
-
-    Each thread owns the keys of one shard, so that threads never meet in a table.
 
     Parameters
     ----------
@@ -54,15 +184,8 @@ def document_frequencies(
     >>> sorted(frequencies.tolist())
     [1, 1, 2]
     """
-    # Every thread cuts every text into tokens: beyond a few threads that is most of the work.
-    n_shards = min(n_usable_cores(), MAX_SHARDS)
-    tables = [(np.zeros((1 << 12, 2), np.uint64), 0) for _ in range(n_shards)]
-    for first_row in range(0, len(texts), CHUNK):
-        codes, offsets = joined_code_points(texts, first_row, min(first_row + CHUNK, len(texts)))
-        count = _shard_counter(tables, first_row, codes, offsets, rules)
-        over_row_chunks(count, n_shards, n_threads=n_shards, chunk=1)
-    entries = np.concatenate([table[table[:, 0] != 0] for table, _ in tables])
-    return entries[:, 0], (entries[:, 1] & LOW_HALF).astype(np.int64)
+    counted = counted_tokens(texts, rules)
+    return counted.keys, counted.frequencies
 
 
 def kinds_of(keys: NDArray[np.uint64]) -> NDArray[np.uint8]:
@@ -76,75 +199,3 @@ def kinds_of(keys: NDArray[np.uint64]) -> NDArray[np.uint8]:
     [1]
     """
     return (keys & KIND_BITS).astype(np.uint8)
-
-
-def spellings(
-    texts: Sequence[str], rules: TokenRules, table: NDArray[np.uint64], n_features: int
-) -> TextColumn:
-    """Return the tokens by column: read the texts once more, until all have been met.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        Those that `table` was made from.
-    rules : TokenRules
-    table : ndarray of uint64
-        See `longtail.kernels.token_tables.build_table`.
-    n_features : int
-        Columns in it.
-
-    Returns
-    -------
-    TextColumn
-        A word, two words, or a piece such as ``<pre`` a column.
-
-    Examples
-    --------
-    >>> from longtail import TextVectorizer
-    >>> from longtail.data.token_counts import spellings
-    >>> texts = ["red wine", "red car"]
-    >>> vectorizer = TextVectorizer(word_ngrams=1, char_ngrams=None, min_df=1).fit(texts)
-    >>> table = vectorizer.to_arrays()["table"]
-    >>> sorted(spellings(texts, vectorizer.token_rules(), table, vectorizer.n_features_))
-    ['car', 'red', 'wine']
-    """
-    spelled = np.zeros(n_features, np.bool_)
-    parts: list[tuple[NDArray[np.int32], NDArray[np.uint32]]] = []
-
-    def spell(start: int, stop: int) -> None:
-        if not spelled.all():
-            codes, offsets = joined_code_points(texts, start, stop)
-            parts.append(spell_texts(codes, offsets, rules, table, spelled))
-
-    over_row_chunks(spell, len(texts), n_threads=n_usable_cores(), chunk=CHUNK)
-    columns = np.concatenate([part[0] for part in parts])
-    places = np.empty(n_features, np.int64)
-    places[columns] = np.arange(columns.size)  # two threads may have met one token
-    return _lines(np.concatenate([part[1] for part in parts])).take(places)
-
-
-def _lines(codes: NDArray[np.uint32]) -> TextColumn:
-    """Return what line feeds end in some code points."""
-    buffer = np.frombuffer(as_text(codes).encode(), np.uint8)
-    is_end = buffer == LINE_FEED
-    ends = np.flatnonzero(is_end)
-    offsets = np.zeros(ends.size + 1, np.int64)
-    offsets[1:] = ends - np.arange(ends.size)  # less the line feeds, which are left out
-    return TextColumn(buffer[~is_end], offsets)
-
-
-def _shard_counter(
-    tables: list[tuple[NDArray[np.uint64], int]],
-    first_row: int,
-    codes: NDArray[np.uint32],
-    offsets: NDArray[np.int64],
-    rules: TokenRules,
-) -> Callable[[int, int], None]:
-    """Return the work of one thread on one chunk."""
-
-    def count(shard: int, _: int) -> None:
-        tables[shard] = count_texts(
-            codes, offsets, first_row, rules, shard, len(tables), *tables[shard]
-        )
-
-    return count

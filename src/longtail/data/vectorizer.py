@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import operator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.data.assembled import joined
-from longtail.data.characters import character_classes, code_points, joined_code_points
+from longtail.data.characters import code_points, joined_code_points
 from longtail.data.text_column import TextColumn
-from longtail.data.token_counts import document_frequencies, kinds_of, spellings
+from longtail.data.token_counts import counted_tokens, kinds_of
+from longtail.data.token_settings import TokenSettings
 from longtail.data.vocabulary_arrays import check_arrays
 from longtail.errors import InputError, ModelFolderError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.handle import handle_of
 from longtail.kernels.jit import n_usable_cores, over_row_chunks
 from longtail.kernels.text import TokenKind, TokenRules, encode_texts
+from longtail.kernels.token_numbers import weigh_numbers
 from longtail.kernels.token_tables import build_table
 from longtail.kernels.vocabulary import Vocabulary, encode_known
 
@@ -28,14 +29,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from longtail.data.token_counts import CountedTokens
+
 __all__ = ["TextVectorizer", "TokenKind"]
 
 CHUNK = 1024  # texts normalised and encoded at a time
-LONGEST_NGRAM = 100  # a text has room for an n-gram of each length at each character
+Rows: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]"
 
 
 @dataclass(eq=False)
-class TextVectorizer:
+class TextVectorizer(TokenSettings):
     """Turn texts into sparse TF-IDF rows of unit length.
 
     Words and word pairs carry meaning; character n-grams inside the words add what inflection,
@@ -93,12 +96,6 @@ class TextVectorizer:
     {'red': 0.77, 'wine': 0.64}
     """
 
-    word_ngrams: int = 1
-    char_ngrams: tuple[int, int] | None = (3, 5)
-    min_df: int | tuple[int, int, int] = 2
-    max_features: int | None = 1_000_000
-    kind_weights: tuple[float, float, float] = (1.0, 1.0, 1.0)
-
     n_features_: int = field(init=False, repr=False)
     weights_: NDArray[np.float32] = field(init=False, repr=False)
     kinds_: NDArray[np.uint8] = field(init=False, repr=False)
@@ -128,29 +125,73 @@ class TextVectorizer:
         """
         self.check_parameters()
         _check_texts(texts)
-        rules = self.token_rules()
-        keys, frequencies = document_frequencies(texts, rules)
-        if keys.size == 0:
+        self._learn(counted_tokens(texts, self.token_rules()), len(texts))
+        return self
+
+    def fit_transform(self, texts: Sequence[str]) -> csr_array:
+        """Learn the vocabulary and its weights, and encode the texts, in one reading of them.
+
+        Parameters
+        ----------
+        texts : sequence of str
+
+        Returns
+        -------
+        csr_array of shape (n_texts, n_features_), float32
+            As `transform` returns it, to the bit.
+
+        Raises
+        ------
+        InputError
+            See `fit`.
+
+        Examples
+        --------
+        >>> from longtail import TextVectorizer
+        >>> vectorizer = TextVectorizer(char_ngrams=None, min_df=1)
+        >>> vectorizer.fit_transform(["red wine", "red car"]).toarray().round(2).tolist()
+        [[0.58, 0.0, 0.81], [0.58, 0.81, 0.0]]
+        """
+        self.check_parameters()
+        _check_texts(texts)
+        counted = counted_tokens(texts, self.token_rules(), keeps_texts=True)
+        column_of = self._learn(counted, len(texts))
+        parts: dict[int, Rows] = {}
+
+        def weigh(first: int, last: int) -> None:
+            for place in range(first, last):
+                counter, numbers, lengths = counted.texts[place]
+                parts[place] = weigh_numbers(numbers, lengths, columns[counter], self.weights_)
+
+        columns = [column_of[tokens] for tokens in counted.numbers_of]
+        over_row_chunks(weigh, len(counted.texts), n_threads=n_usable_cores(), chunk=1)
+        return self._matrix(parts)
+
+    def _learn(self, counted: CountedTokens, n_texts: int) -> NDArray[np.int32]:
+        """Choose the tokens that are kept; return the column of each that was counted, or -1."""
+        if counted.keys.size == 0:
             raise InputError(
-                f"Empty vocabulary: the {len(texts)} training texts hold no word at all. "
+                f"Empty vocabulary: the {n_texts} training texts hold no word at all. "
                 "Pass at least one text that is not blank."
             )
-        kinds = kinds_of(keys)
-        kept = frequencies >= self.least_frequencies()[kinds]
-        if not kept.any():
+        kinds = kinds_of(counted.keys)
+        kept = np.flatnonzero(counted.frequencies >= self.least_frequencies()[kinds])
+        if not kept.size:
             raise InputError(
-                f"Empty vocabulary: none of the {keys.size} tokens is in min_df={self.min_df} or "
-                f"more of the {len(texts)} training texts. Lower min_df or pass more texts."
+                f"Empty vocabulary: none of the {counted.keys.size} tokens is in "
+                f"min_df={self.min_df} or more of the {n_texts} training texts. Lower min_df or "
+                "pass more texts."
             )
-        keys, frequencies, kinds = keys[kept], frequencies[kept], kinds[kept]
-        order = np.lexsort((keys, -frequencies))[: self.max_features]
-        keys, frequencies, kinds = keys[order], frequencies[order], kinds[order]
-        factors = np.array([0.0, *self.kind_weights])[kinds]
-        table = read_only(build_table(keys), np.uint64)
-        weights = factors * _inverse_frequency(frequencies, len(texts))
-        tokens = spellings(texts, rules, table, keys.size)
-        self._adopt(table, weights.astype(np.float32), kinds, tokens)
-        return self
+        order = np.lexsort((counted.keys[kept], -counted.frequencies[kept]))
+        kept = kept[order[: self.max_features]]
+        factors = np.array([0.0, *self.kind_weights])[kinds[kept]]
+        weights = factors * _inverse_frequency(counted.frequencies[kept], n_texts)
+        table = read_only(build_table(counted.keys[kept]), np.uint64)
+        tokens = counted.spelled.take(counted.places[kept])
+        self._adopt(table, weights.astype(np.float32), kinds[kept], tokens)
+        column_of = np.full(kinds.size, -1, np.int32)
+        column_of[kept] = np.arange(kept.size, dtype=np.int32)
+        return column_of
 
     def transform(self, texts: Sequence[str]) -> csr_array:
         """Encode texts, on all usable cores.
@@ -172,22 +213,26 @@ class TextVectorizer:
         """
         rules = self.fitted_rules()
         _check_texts(texts)
-        parts: dict[int, tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]] = {}
+        parts: dict[int, Rows] = {}
 
         def encode(start: int, stop: int) -> None:
             codes, offsets = joined_code_points(texts, start, stop)
             parts[start] = encode_texts(codes, offsets, rules, self._table, self.weights_)
 
+        over_row_chunks(encode, len(texts), n_threads=n_usable_cores(), chunk=CHUNK)
+        return self._matrix(parts)
+
+    def _matrix(self, parts: dict[int, Rows]) -> csr_array:
+        """Put rows together, some of which stand at each place."""
         n_threads = n_usable_cores()
-        over_row_chunks(encode, len(texts), n_threads=n_threads, chunk=CHUNK)
-        ordered = [parts[start] for start in sorted(parts)]
+        ordered = [parts.pop(place) for place in sorted(parts)]
         lengths = np.concatenate([np.zeros(1, np.int64), *(part[0] for part in ordered)])
         indices = joined([part[1] for part in ordered], np.int32, n_threads)
         values = joined([part[2] for part in ordered], np.float32, n_threads)
         indptr = np.cumsum(lengths)
         if indptr[-1] <= np.iinfo(np.int32).max:  # else scipy would widen the indices
             indptr = indptr.astype(np.int32)
-        X = csr_array((values, indices, indptr), shape=(len(texts), self.n_features_))
+        X = csr_array((values, indices, indptr), shape=(len(indptr) - 1, self.n_features_))
         X.has_canonical_format = True
         return X
 
@@ -311,14 +356,6 @@ class TextVectorizer:
             raise InputError(f"No column {column}: columns go from 0 to {self.n_features_ - 1}.")
         return self.tokens_[column]
 
-    def config(self) -> dict[str, Any]:
-        """Return the constructor's parameters as JSON can hold them."""
-        settings = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
-        return {
-            key: np.asarray(v).tolist() if isinstance(v, (tuple, np.generic)) else v
-            for key, v in settings.items()
-        }
-
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return what was learnt, for `from_arrays`.
 
@@ -398,32 +435,6 @@ class TextVectorizer:
         self._rules = self.token_rules()
         self._handle = None
 
-    def least_frequencies(self) -> NDArray[np.int64]:
-        """Return how many texts must have a token of each `TokenKind`, by its number.
-
-        Returns
-        -------
-        ndarray of shape (4,), int64
-
-        Examples
-        --------
-        >>> from longtail import TextVectorizer
-        >>> TextVectorizer(min_df=(1, 2, 3)).least_frequencies().tolist()
-        [0, 1, 2, 3]
-        """
-        of_kinds = self.min_df if isinstance(self.min_df, tuple) else (self.min_df,) * 3
-        return np.array([0, *of_kinds])
-
-    def token_rules(self) -> TokenRules:
-        """Return the parameters as the kernels take them.
-
-        Returns
-        -------
-        TokenRules
-        """
-        shortest, longest = self.char_ngrams or (1, 0)
-        return TokenRules(character_classes(), self.word_ngrams, shortest, longest)
-
     def fitted_rules(self) -> TokenRules:
         """Return how texts become tokens.
 
@@ -439,41 +450,6 @@ class TextVectorizer:
         if self._rules is None:
             raise InputError("This TextVectorizer is not fitted yet. Call fit(texts) first.")
         return self._rules
-
-    def check_parameters(self) -> None:
-        """Check the parameters, as `fit` does.
-
-        Raises
-        ------
-        InputError
-            If one is out of range.
-        """
-        if self.word_ngrams not in {1, 2}:
-            raise InputError(f"word_ngrams must be 1 or 2, got {self.word_ngrams!r}.")
-        if self.char_ngrams is not None:
-            try:
-                shortest, longest = (operator.index(length) for length in self.char_ngrams)
-            except (TypeError, ValueError):
-                shortest = longest = 0
-            if not 2 <= shortest <= longest <= LONGEST_NGRAM:
-                raise InputError(
-                    "char_ngrams must be (shortest, longest) with 2 <= shortest <= longest <= "
-                    f"{LONGEST_NGRAM}, or None; got {self.char_ngrams!r}."
-                )
-        least = self.least_frequencies()[1:]
-        if len(least) != len(TokenKind) or min(least) < 1:
-            raise InputError(
-                "min_df must be at least 1, or three such numbers, for words, pairs and character "
-                f"n-grams; got {self.min_df!r}."
-            )
-        if self.max_features is not None and self.max_features < 1:
-            raise InputError(f"max_features must be at least 1 or None, got {self.max_features!r}.")
-        positive = all(0 < weight < np.inf for weight in self.kind_weights)
-        if len(self.kind_weights) != len(TokenKind) or not positive:
-            raise InputError(
-                "kind_weights must be three finite numbers above 0, for words, pairs and character "
-                f"n-grams; got {self.kind_weights!r}."
-            )
 
 
 def _check_texts(texts: Sequence[str]) -> None:

@@ -34,7 +34,7 @@ from longtail.estimators.limits import check_min_df, check_settings
 from longtail.estimators.scikit_learn import classifier_tags
 from longtail.estimators.splitting import split_data
 from longtail.estimators.training_input import check_callbacks, check_dataset, checked_pairs
-from longtail.estimators.vocabulary import AUTO, char_ngrams_for, known_and_encoded
+from longtail.estimators.vocabulary import AUTO, Encoded, char_ngrams_for, known_and_encoded
 from longtail.kernels.jit import n_usable_threads
 from longtail.predictor import Predictor
 from longtail.training.checkpoints import CheckpointFolder
@@ -262,14 +262,18 @@ class LabelEstimator(AnsweringEstimator):
         """See `_fit_joined`."""
         self.reads().check(is_text=dataset.texts is not None)
         reads = self._reads_of(dataset, run.n_threads)
-        vectorizer, features = self._vectorized(dataset, reads)
+        encoded = self._encoded(dataset, reads)
         if checkpoints is not None:
-            folder = checkpoints(fingerprint=self._fingerprint(dataset, features, set_aside))
+            folder = checkpoints(
+                fingerprint=self._fingerprint(dataset, encoded.features, set_aside)
+            )
             folder.announce()
             run = replace(run, checkpoints=folder)
-        data, held_out = split_data(self, dataset, features, vectorizer, set_aside, run.n_threads)
-        n_features = (features if dataset.features is None else dataset.features).shape[1]
-        del features  # the two parts hold their own rows
+        data, held_out = split_data(self, dataset, encoded, set_aside, run.n_threads)
+        vectorizer = encoded.vectorizer
+        given = encoded.features if dataset.features is None else dataset.features
+        n_features = given.shape[1]
+        del encoded, given  # the two parts hold their own rows
         scorer, calibration = self._trained(data, held_out, run)
         # At the very end: one that is stopped leaves all that the fit before it has learnt.
         for learnt in ("n_features_in_", "feature_names_in_"):
@@ -375,14 +379,12 @@ class LabelEstimator(AnsweringEstimator):
         dense = dense_columns(features, power)
         return replace(reads, power=power if dense is None else 1.0, dense=dense)
 
-    def _vectorized(
-        self, dataset: Dataset, reads: PointInput
-    ) -> tuple[TextVectorizer | None, csr_array]:
+    def _encoded(self, dataset: Dataset, reads: PointInput) -> Encoded:
         """Return unit rows of features, and the vectoriser that made them of texts."""
         if dataset.features is not None:
             is_bag = not reads.needs_numbers
             features = _with_zeros_left_out(dataset.features) if is_bag else dataset.features
-            return None, reads.rows(features)
+            return Encoded(reads.rows(features))
         check_min_df(self, dataset.n_points)
         return known_and_encoded(self, dataset)
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.data.dataset import Dataset
-    from longtail.data.vectorizer import TextVectorizer
     from longtail.estimators.estimator import LabelEstimator
+    from longtail.estimators.vocabulary import Encoded
 
 __all__ = ["split_data"]
 
@@ -24,8 +24,7 @@ __all__ = ["split_data"]
 def split_data(
     settings: LabelEstimator,
     dataset: Dataset,
-    features: csr_array,
-    vectorizer: TextVectorizer | None,
+    encoded: Encoded,
     set_aside: csr_array | None,
     n_threads: int,
 ) -> tuple[TrainingData, TrainingData]:
@@ -39,10 +38,8 @@ def split_data(
     ----------
     settings : LabelEstimator
     dataset : Dataset
-    features : csr_array of float32 (n_points, n_features)
-        Unit rows of the points.
-    vectorizer : TextVectorizer or None
-        What made them of texts.
+    encoded : Encoded
+        Its points and labels.
     set_aside : csr_array (n_points, n_labels) or None
         Pairs that answers are not judged by.
     n_threads : int
@@ -59,13 +56,13 @@ def split_data(
     >>> texts = [f"red wine {i}" if i % 2 else f"old car {i}" for i in range(200)]
     >>> dataset = Dataset.of(texts, [["drink"] if i % 2 else ["vehicle"] for i in range(200)])
     >>> settings = Astec(held_out=0.2)
-    >>> vectorizer, features = known_and_encoded(settings, dataset)
-    >>> parts = split_data(settings, dataset, features, vectorizer, None, n_threads=1)
+    >>> encoded = known_and_encoded(settings, dataset)
+    >>> parts = split_data(settings, dataset, encoded, None, n_threads=1)
     >>> [data.labels.shape[0] for data in parts]
     [160, 40]
     """
-    whole = _data_of(settings, dataset, features, vectorizer, set_aside)
-    points = features if dataset.texts is None else dataset.texts
+    whole = _data_of(settings, dataset, encoded, set_aside)
+    points = encoded.features if dataset.texts is None else dataset.texts
     train, held = held_out_rows(
         points,
         dataset.labels,
@@ -80,23 +77,20 @@ def split_data(
         return data, _beside(held_out, whole.of_points(held[~is_labelled[held]], n_threads))
     data = _beside(data, whole.of_points(np.flatnonzero(~is_labelled), n_threads))
     texts = None if dataset.texts is None else dataset.texts.take(seen)
-    parts = asked_in_part(data, texts, vectorizer, settings.reads(), settings.random_state)
+    parts = asked_in_part(data, texts, encoded.vectorizer, settings.reads(), settings.random_state)
     return data._replace(in_part=parts), held_out
 
 
 def _data_of(
     settings: LabelEstimator,
     dataset: Dataset,
-    features: csr_array,
-    vectorizer: TextVectorizer | None,
+    encoded: Encoded,
     set_aside: csr_array | None,
 ) -> TrainingData:
     """Return all points as the modules see them."""
+    features, vectorizer, label_features = encoded
     texts, reads = dataset.texts or (), settings.reads()
-    of_labels = label_texts_of(dataset)
-    label_features = None
-    if vectorizer is not None and of_labels is not None and settings.looks_at_label_texts():
-        label_features = vectorizer.transform(of_labels)
+    of_labels = () if label_features is None else label_texts_of(dataset) or ()
     return TrainingData(
         features=features,
         labels=dataset.labels,
@@ -104,7 +98,7 @@ def _data_of(
         **feature_kinds(vectorizer, texts)._asdict(),
         words=reads.training_words(vectorizer, texts),
         texts=reads.texts(texts),
-        label_texts=None if label_features is None else reads.texts(of_labels or ()),
+        label_texts=None if label_features is None else reads.texts(of_labels),
         set_aside=set_aside,
     )
 

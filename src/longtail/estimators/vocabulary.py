@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from longtail.data.characters import are_unspaced
+from longtail.data.csr import first_rows
 from longtail.data.token_counts import document_frequencies
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AUTO",
     "WORDS",
+    "Encoded",
     "FeatureKinds",
     "char_ngrams_for",
     "char_weight_for",
@@ -192,10 +194,25 @@ def _longest_of_strings(texts: TextColumn | tuple[()]) -> int:
     return next(tells, LONGEST_OF_STRINGS)
 
 
-def known_and_encoded(
-    settings: LabelEstimator, dataset: Dataset
-) -> tuple[TextVectorizer, csr_array]:
-    """Return the vectoriser of a training set, fitted, and the points' unit rows.
+class Encoded(NamedTuple):
+    """The points and labels of a training set as unit rows.
+
+    Attributes
+    ----------
+    features : csr_array of float32 (n_points, n_features)
+    vectorizer : TextVectorizer or None
+        What made them of texts; None where they came as features.
+    label_features : csr_array of float32 (n_labels, n_features) or None
+        Those of the labels' texts, where the recipe reads any.
+    """
+
+    features: csr_array
+    vectorizer: TextVectorizer | None = None
+    label_features: csr_array | None = None
+
+
+def known_and_encoded(settings: LabelEstimator, dataset: Dataset) -> Encoded:
+    """Learn which tokens are known, and encode points and labels by these.
 
     Parameters
     ----------
@@ -205,8 +222,7 @@ def known_and_encoded(
 
     Returns
     -------
-    vectorizer : TextVectorizer
-    features : csr_array of float32 (n_points, n_features)
+    Encoded
 
     Raises
     ------
@@ -218,19 +234,21 @@ def known_and_encoded(
     >>> from longtail import Astec, Dataset
     >>> from longtail.estimators.vocabulary import known_and_encoded
     >>> dataset = Dataset.of(["red wine", "red car"], [["drink"], ["vehicle"]])
-    >>> settings = Astec(word_ngrams=1, char_ngrams=None)
-    >>> vectorizer, features = known_and_encoded(settings, dataset)
-    >>> sorted(vectorizer.token(column) for column in range(features.shape[1]))
-    ['car', 'red', 'wine']
+    >>> encoded = known_and_encoded(Astec(word_ngrams=1, char_ngrams=None), dataset)
+    >>> sorted(encoded.vectorizer.tokens_), encoded.features.shape
+    (['car', 'red', 'wine'], (2, 3))
     """
-    vectorizer = vectorizer_for(settings, dataset).fit(vocabulary_texts(settings, dataset))
-    features = vectorizer.transform(dataset.texts or ())
+    texts, n_points = vocabulary_texts(settings, dataset), dataset.n_points
+    vectorizer = vectorizer_for(settings, dataset)
+    # All in one reading, which the copy of the labels' few rows is worth.
+    rows = vectorizer.fit_transform(texts)
+    features = first_rows(rows, n_points)
     if not features.nnz:
         raise InputError(
-            f"Empty vocabulary: the {dataset.n_points} training texts hold no word at all. "
+            f"Empty vocabulary: the {n_points} training texts hold no word at all. "
             "Pass at least one text that is not blank."
         )
-    return vectorizer, features
+    return Encoded(features, vectorizer, rows[n_points:] if len(texts) > n_points else None)
 
 
 def vocabulary_texts(settings: LabelEstimator, dataset: Dataset) -> TextColumn:

@@ -4,8 +4,8 @@ A text arrives as its code points. `mark_words` lays its words out one after ano
 markers ``<`` and ``>``; `emit_tokens` reads the words, word pairs and character n-grams off that
 and gives each a 64-bit key: a hash of its code points whose two low bits hold its kind. Two
 different tokens share a key with a probability near 2**-62, so the keys stand for the tokens.
-A table of `longtail.kernels.token_tables` counts the texts that a key is in, or says which column a
-known key has.
+A table of `longtail.kernels.token_tables` says which column a known key has, and
+`longtail.kernels.token_numbers` learns which keys there are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from longtail.kernels.digit_sort import N_DIGITS, sort_by_digits
 from longtail.kernels.jit import inner_kernel, kernel, lean_kernel
-from longtail.kernels.token_tables import HALF, LOW_HALF, NOTHING, column_of, grown_table, slot_of
+from longtail.kernels.token_tables import HALF, column_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,14 +27,16 @@ __all__ = [
     "CharacterClass",
     "TokenKind",
     "TokenRules",
-    "count_texts",
     "emit_tokens",
     "encode_into",
     "encode_text",
     "encode_texts",
+    "longest_text",
     "mark_words",
     "new_scratch",
-    "spell_texts",
+    "tokenize",
+    "weigh",
+    "widened",
 ]
 
 
@@ -92,8 +94,6 @@ SEED = np.uint64(0x243F6A8885A308D3)
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 PAIR_SPREAD = np.uint64(0xD6E8FEB86659FD93)
 KIND_BITS = np.uint64(3)
-SHARD_SHIFT = np.uint64(2)
-ONE = np.uint64(1)
 WORD = np.uint64(TokenKind.WORD)
 PAIR = np.uint64(TokenKind.PAIR)
 CHARACTERS = np.uint64(TokenKind.CHARACTERS)
@@ -107,8 +107,6 @@ SYMBOL = np.uint8(CharacterClass.SYMBOL)
 
 OPEN = np.uint32(ord("<"))
 CLOSE = np.uint32(ord(">"))
-SPACE = np.uint32(ord(" "))
-NEWLINE = np.uint32(ord("\n"))
 
 
 @kernel
@@ -264,7 +262,7 @@ def emit_tokens(n_marked: int, rules: TokenRules, scratch: TokenScratch) -> int:
 
 
 @lean_kernel
-def _tokenize(
+def tokenize(
     codes: NDArray[np.uint32], start: int, stop: int, rules: TokenRules, scratch: TokenScratch
 ) -> int:
     """Fill `scratch` with the tokens of one text; return their number."""
@@ -273,7 +271,7 @@ def _tokenize(
 
 
 @kernel
-def _widened(array: NDArray[Number], n_used: int, size: int) -> NDArray[Number]:
+def widened(array: NDArray[Number], n_used: int, size: int) -> NDArray[Number]:
     """Return a longer array that begins with the used part of `array`."""
     wider = np.empty(size, array.dtype)
     wider[:n_used] = array[:n_used]
@@ -281,50 +279,12 @@ def _widened(array: NDArray[Number], n_used: int, size: int) -> NDArray[Number]:
 
 
 @lean_kernel
-def _longest_text(offsets: NDArray[np.int64]) -> int:
+def longest_text(offsets: NDArray[np.int64]) -> int:
     """Return the length of the longest text."""
     longest = 0
     for row in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[row + 1] - offsets[row])
     return longest
-
-
-@kernel
-def count_texts(
-    codes: NDArray[np.uint32],
-    offsets: NDArray[np.int64],
-    first_row: int,
-    rules: TokenRules,
-    shard: int,
-    n_shards: int,
-    table: NDArray[np.uint64],
-    n_used: int,
-) -> tuple[NDArray[np.uint64], int]:
-    """Count in how many texts each key is, for the keys of one shard.
-
-    Text ``i`` is ``codes[offsets[i]:offsets[i + 1]]`` and row ``first_row + i`` of them all.
-    `table` has rows ``(key, last row that had it + 1 in the high half | count in the low half)``.
-
-    Return the table, a larger one where it had to grow, and the number of its used slots.
-    """
-    scratch = new_scratch(_longest_text(offsets), rules)
-    for row in range(offsets.shape[0] - 1):
-        n_tokens = _tokenize(codes, offsets[row], offsets[row + 1], rules, scratch)
-        stamp = np.uint64(first_row + row + 1)
-        for token in range(n_tokens):
-            key = scratch.keys[token]
-            if (key >> SHARD_SHIFT) % np.uint64(n_shards) != np.uint64(shard):
-                continue
-            slot = slot_of(table, key)
-            if table[slot, 0] == NOTHING:
-                table[slot, 0] = key
-                n_used += 1
-            if table[slot, 1] >> HALF != stamp:
-                count = (table[slot, 1] & LOW_HALF) + ONE
-                table[slot, 1] = (stamp << HALF) | count
-            if 3 * n_used > 2 * table.shape[0]:
-                table = grown_table(table)
-    return table, n_used
 
 
 @lean_kernel
@@ -341,7 +301,7 @@ def _known_columns(n_tokens: int, table: NDArray[np.uint64], scratch: TokenScrat
 
 
 @lean_kernel
-def _weigh(
+def weigh(
     columns: NDArray[np.int32],
     weights: NDArray[np.float32],
     indices: NDArray[np.int32],
@@ -381,9 +341,9 @@ def encode_into(
     values: NDArray[np.float32],
 ) -> int:
     """Write columns (ascending) and values of one text, and return how many there are."""
-    n_tokens = _tokenize(codes, 0, codes.shape[0], rules, scratch)
+    n_tokens = tokenize(codes, 0, codes.shape[0], rules, scratch)
     n_known = _known_columns(n_tokens, table, scratch)
-    return _weigh(scratch.columns[:n_known], weights, indices, values)
+    return weigh(scratch.columns[:n_known], weights, indices, values)
 
 
 @kernel
@@ -414,66 +374,16 @@ def encode_texts(
     lengths = np.empty(n_texts, np.int64)
     indices = np.empty(codes.shape[0], np.int32)
     values = np.empty(codes.shape[0], np.float32)
-    scratch = new_scratch(_longest_text(offsets), rules)
+    scratch = new_scratch(longest_text(offsets), rules)
     n_entries = 0
     for row in range(n_texts):
-        n_tokens = _tokenize(codes, offsets[row], offsets[row + 1], rules, scratch)
+        n_tokens = tokenize(codes, offsets[row], offsets[row + 1], rules, scratch)
         n_known = _known_columns(n_tokens, table, scratch)
         if n_entries + n_known > indices.shape[0]:
-            indices = _widened(indices, n_entries, 2 * (n_entries + n_known))
-            values = _widened(values, n_entries, 2 * (n_entries + n_known))
+            indices = widened(indices, n_entries, 2 * (n_entries + n_known))
+            values = widened(values, n_entries, 2 * (n_entries + n_known))
         known = scratch.columns[:n_known]
-        length = _weigh(known, weights, indices[n_entries:], values[n_entries:])
+        length = weigh(known, weights, indices[n_entries:], values[n_entries:])
         lengths[row] = length
         n_entries += length
     return lengths, indices[:n_entries].copy(), values[:n_entries].copy()
-
-
-@lean_kernel
-def _spell(
-    marked: NDArray[np.uint32], start: int, stop: int, kind: np.uint64, out: NDArray[np.uint32]
-) -> int:
-    """Write a token and a line feed; return their length. Between the words of a pair: a space."""
-    length = 0
-    for position in range(start, stop):
-        code = marked[position]
-        if kind == PAIR and code == OPEN:
-            continue
-        out[length] = SPACE if kind == PAIR and code == CLOSE else code
-        length += 1
-    out[length] = NEWLINE
-    return length + 1
-
-
-@kernel
-def spell_texts(
-    codes: NDArray[np.uint32],
-    offsets: NDArray[np.int64],
-    rules: TokenRules,
-    table: NDArray[np.uint64],
-    spelled: NDArray[np.bool_],
-) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
-    """Spell out the known tokens of these texts that are not `spelled` yet, and note them there.
-
-    Return the columns, and the code points of their tokens, each followed by a line feed.
-    """
-    scratch = new_scratch(_longest_text(offsets), rules)
-    columns = np.empty(spelled.shape[0], np.int32)
-    n_columns = 0
-    out = np.empty(4096, np.uint32)
-    n_out = 0
-    for row in range(offsets.shape[0] - 1):
-        n_tokens = _tokenize(codes, offsets[row], offsets[row + 1], rules, scratch)
-        for token in range(n_tokens):
-            column = column_of(table, scratch.keys[token])
-            if column < 0 or spelled[column]:
-                continue
-            spelled[column] = True
-            columns[n_columns] = column
-            n_columns += 1
-            start, stop = scratch.starts[token], scratch.stops[token]
-            if n_out + stop - start + 1 > out.shape[0]:
-                out = _widened(out, n_out, 2 * (n_out + stop - start + 1))
-            kind = scratch.keys[token] & KIND_BITS
-            n_out += _spell(scratch.marked, start, stop, kind, out[n_out:])
-    return columns[:n_columns].copy(), out[:n_out].copy()
