@@ -45,7 +45,7 @@ __all__ = [
 SAMPLE = 6_000  # texts that are looked at to learn how long bags are
 FEW = 1_000  # texts whose words are counted
 # Core-seconds for what is bound by memory, measured with 256 dimensions on two cores of a server.
-VECTORISE = 2.5e-7  # an entry of the features
+VECTORISE = 1.6e-7  # an entry of the features
 BAG = 8e-10  # an entry of the features, times the dimension: forward, backward and step
 LOGIT = 3.5e-9  # loss and slope of one logit
 INDEX = 7.5e-5 / 256  # putting a vector into a graph, times the dimension: see `indexing`

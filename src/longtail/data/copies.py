@@ -27,6 +27,7 @@ LEAST_POINTS = 100  # different ones: made of fewer, data is a toy, whose copies
 LEAST_COPIES = 0.05  # of the rows: fewer are chance
 EVEN = 0.5  # of the variance that chance gives to how often points come
 OF_RARE = -0.4  # correlation of how often points come with how many have their rarest label
+SPREAD = np.int64(-7046029254386353131)  # odd, so that no two numbers of texts become the same
 MOST_SETS = 1.1  # of labels, of a text that comes again: more is what a log has, which counts
 
 
@@ -146,7 +147,8 @@ def _points(
     for row in np.flatnonzero(is_repeated).tolist():
         own = [matrix for matrix in (labels, pairs) if matrix is not None]
         hashes[row] = hash(tuple(_entries(matrix, row) for matrix in own))
-    _, numbers = np.unique(np.stack([text_of, hashes]), axis=1, return_inverse=True)
+    # Of both one number: that of the texts alone is as good as a hash.
+    _, numbers = np.unique(text_of * SPREAD ^ hashes, return_inverse=True)
     return numbers.astype(np.int64)
 
 
