@@ -113,12 +113,14 @@ def stopped_after(seconds, number, *arguments):
 
 @pytest.mark.parametrize("seconds", [0.2, 0.4, 0.6])
 def test_ctrl_c_during_imports_is_one_line(place, tmp_path, seconds):
-    """Of a quick start, what the data are has been said before."""
+    """A quick machine has said what the data are by then, or has begun to train."""
     command = ("train", place / "train.jsonl", "--model", tmp_path / "model")
     code, said = stopped_after(seconds, signal.SIGINT, *command)
     *before, last = said.splitlines()
-    assert (code, last) == (130, "Stopped.")
-    assert all(line.startswith("40 points") for line in before)
+    assert code == 130
+    assert last in {"Stopped.", "Stopped: nothing was kept."}
+    assert not before or before[0].startswith("40 points")
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize(

@@ -121,8 +121,9 @@ def test_gradients_are_those_of_autograd(make, tolerance, with_texts, most):
     torch.testing.assert_close(moved[clear], after[clear], atol=20 * tolerance, rtol=0)
 
 
-def test_a_device_learns_what_main_memory_does():
-    """The same is drawn, left out and sampled."""
+def test_a_device_learns_what_main_memory_does(monkeypatch):
+    """The same is drawn, left out and sampled, where products have as many bits."""
+    monkeypatch.setattr(unit_labels_on_device, "product_dtype", lambda _: torch.float32)
     settings = {"scale": 5.0, "dropout": 0.3, "texts_alone": 0.3}
     here = some_labels(UnitLabels, **settings)
     there = some_labels(UnitLabelsOnDevice, device=CPU, **settings)

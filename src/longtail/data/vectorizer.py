@@ -149,8 +149,9 @@ class TextVectorizer(TokenSettings):
         --------
         >>> from longtail import TextVectorizer
         >>> vectorizer = TextVectorizer(char_ngrams=None, min_df=1)
-        >>> vectorizer.fit_transform(["red wine", "red car"]).toarray().round(2).tolist()
-        [[0.58, 0.0, 0.81], [0.58, 0.81, 0.0]]
+        >>> X = vectorizer.fit_transform(["red wine", "red car"])
+        >>> X.shape, X.nnz, vectorizer.tokens_[0]
+        ((2, 3), 4, 'red')
         """
         self.check_parameters()
         _check_texts(texts)
