@@ -149,7 +149,8 @@ def _points(
         hashes[row] = hash(tuple(_entries(matrix, row) for matrix in own))
     # Of both one number: that of the texts alone is as good as a hash.
     _, numbers = np.unique(text_of * SPREAD ^ hashes, return_inverse=True)
-    return numbers.astype(np.int64)
+    points: Rows = numbers.astype(np.int64)
+    return points
 
 
 def _entries(matrix: csr_array, row: int) -> bytes:

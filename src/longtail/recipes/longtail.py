@@ -26,6 +26,7 @@ from longtail.data.rows import evenly_spaced
 from longtail.errors import InputError
 from longtail.estimators.estimator import VERY_FEW_POINTS
 from longtail.estimators.holding_out import LEAST_HELD_OUT, unseen_if_any
+from longtail.kernels.jit import in_background
 from longtail.recipes.reranked import RerankedEstimator
 from longtail.row_store import RowStore
 from longtail.training.batches import fitting_batch_size
@@ -34,6 +35,9 @@ from longtail.training.schedule import Schedule
 from longtail.training.threads import meanwhile
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from longtail.scorers.calibration import Calibration
     from longtail.training.run import TrainingData, TrainingRun
 
@@ -212,8 +216,7 @@ class LongtailClassifier(RerankedEstimator):
         pieces = self._pieces_read(data, held_out)
         scorer, tables = self._sources(space, data, run, pieces=pieces, n_asked=n_asked)
         with run.stage("evidence"):
-            scorer = self._with_voters(scorer, data, held_out, run)
-            lesson, further = self._taught_by(scorer, data, held_out, n_asked, run)
+            scorer, lesson, further = self._taught_by(scorer, data, held_out, n_asked, run)
         blend = partial(lesson.learn, scorer.tail_weights, run)
         with meanwhile(blend, run.n_threads) as blended:
             if tables is not None:
@@ -244,24 +247,22 @@ class LongtailClassifier(RerankedEstimator):
         search = with_voters_for(scorer.search, points, asked.judged_labels, data.labels)
         return replace(scorer, search=search)
 
-    @staticmethod
     def _taught_by(
+        self,
         scorer: BlendedScorer,
         data: TrainingData,
         held_out: TrainingData,
         n_asked: int | None,
         run: TrainingRun,
-    ) -> tuple[HeldOutLesson, tuple[float, float]]:
-        """Return what held-out points teach: a blend, and how labels that follow are ranked.
+    ) -> tuple[BlendedScorer, HeldOutLesson, tuple[float, float]]:
+        """Return what held-out points teach: who votes, a blend, and how labels that follow rank.
 
         `n_asked` are the points that the sources will learn from, too; None if they will not.
         """
         shown = unseen_if_any(held_out, data)
         points = scorer.encoder.encode(shown.bags(), run.n_threads)
-        of_points = (points, scorer.heads[0], shown.judged_labels)
-        scale = learn_further_scale(*of_points)
-        texts = (shown.features, scorer.relations)
-        further = scale, learn_further_text_scale(*of_points, scale, *texts)
+        further = in_background(partial(_further_scales, scorer, shown, points), run.n_threads)
+        scorer = self._with_voters(scorer, data, held_out, run)
         lesson = HeldOutLesson.of(
             scorer,
             scorer.encoder,
@@ -273,7 +274,7 @@ class LongtailClassifier(RerankedEstimator):
         )
         if n_asked is None or n_asked + data.labels.shape[0] <= VERY_FEW_POINTS:
             lesson = lesson.without_own_labels(shown.labels, run)
-        return lesson, further
+        return scorer, lesson, further.result()
 
     def _sources(
         self,
@@ -462,6 +463,16 @@ class LongtailClassifier(RerankedEstimator):
             tail=usual if self.tail is None else self.tail,
         )
         return BlendedScorer(encoder=space.encoder, **blend.parts())
+
+
+def _further_scales(
+    scorer: BlendedScorer, shown: TrainingData, points: NDArray[np.float32]
+) -> tuple[float, float]:
+    """Return how labels that follow the candidates are ranked: by vectors, and by texts."""
+    of_points = (points, scorer.heads[0], shown.judged_labels)
+    scale = learn_further_scale(*of_points)
+    texts = (shown.features, scorer.relations)
+    return scale, learn_further_text_scale(*of_points, scale, *texts)
 
 
 def usual_dimension(n_points: int, *, has_pieces: bool, is_unspaced: bool) -> int:
