@@ -46,7 +46,10 @@ def add_test_arguments(parser: argparse.ArgumentParser) -> None:
         help="names that the ids in TEST stand for; without it they are the model's own ids",
     )
     parser.add_argument(
-        "--label-pairs", metavar="FILE", help="the tst_X_Y half of a pair of sparse files"
+        "--label-pairs",
+        metavar="FILE",
+        help="labels of TEST in a file of their own, row by row: a matrix of points by labels "
+        "(.npz, .npy), or the tst_X_Y half of a pair of sparse files",
     )
     parser.add_argument("--format", choices=FORMATS, help="of TEST; guessed without it")
     add_column_arguments(parser, "TEST")

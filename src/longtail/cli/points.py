@@ -14,6 +14,7 @@ from longtail.data.fasttext import PREFIX, parse_line
 from longtail.data.formats import FORMATS, suffix_of
 from longtail.data.input_notes import InputNotes
 from longtail.data.json_lines import JsonRows, keys_of
+from longtail.data.matrix_files import is_matrix_file
 from longtail.data.paths import STDIN, decode_line, numbered_lines
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.data.unlabelled import check_kind, read_points
@@ -167,7 +168,8 @@ def _is_lines(model: Predictor, path: str, format_name: str | None) -> bool:
     """Tell whether each line is a point that can be read by itself."""
     if format_name is not None:
         return format_name in {PLAIN, "json-lines"}
-    return model.vectorizer is not None and suffix_of(Path(path)) not in _DATASET_SUFFIXES
+    is_foreign = suffix_of(Path(path)) in _DATASET_SUFFIXES or is_matrix_file(Path(path))
+    return model.vectorizer is not None and not is_foreign
 
 
 def _text_blocks(

@@ -88,7 +88,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="names of labels that are ids, or JSON lines: line number = id, from 0",
     )
     parser.add_argument(
-        "--label-pairs", metavar="FILE", help="the trn_X_Y half of a pair of sparse files"
+        "--label-pairs",
+        metavar="FILE",
+        help="labels of TRAIN in a file of their own, row by row: a matrix of points by labels "
+        "(.npz, .npy), or the trn_X_Y half of a pair of sparse files",
     )
     parser.add_argument(
         "--filter",

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.data.blocks import n_points_of
-from longtail.data.columns import Columns, check_columns
+from longtail.data.columns import Columns
 from longtail.data.csr import check_indices, row_with_repeats
 from longtail.data.formats import format_for_reading, format_for_writing
 from longtail.data.from_python import features_from, holds_texts, labels_from, texts_from
@@ -20,7 +20,7 @@ from longtail.data.input_notes import InputNotes
 from longtail.data.label_matching import matched_labels
 from longtail.data.label_rows import LabelRows
 from longtail.data.label_space import LabelSpace
-from longtail.data.repository import read_repository_pair, write_repository_pair
+from longtail.data.pairs import read_pair, write_pair
 from longtail.data.storage import open_parts, save_parts
 from longtail.data.text_column import TextColumn
 from longtail.data.unlabelled import remark_if_narrow, widened
@@ -160,8 +160,8 @@ class Dataset:
         labels_file : str or Path, optional
             A file of label names, line number = id from 0 (see `LabelSpace.read`).
         labels_path : str or Path, optional
-            The labels of a pair such as ``trn_X_Xf.txt`` and ``trn_X_Y.txt``; `path` is then the
-            features.
+            The labels of a pair such as ``trn_X_Xf.txt`` and ``trn_X_Y.txt``, or a matrix of them
+            (``.npz`` of scipy, ``.npy``); `path` is then the features or texts, row by row.
         format : str, optional
             A key of `longtail.data.FORMATS`: ``json-lines``, ``tsv``, ``csv``, ``fasttext``,
             ``repository`` or ``svmlight``; without it, guessed from the file's name, then from
@@ -214,9 +214,8 @@ class Dataset:
         if labels_path is None:
             points = _read_points(path, format, columns, rows)
         else:
-            check_columns(columns, "A pair of sparse files")
             rows.path = notes.source = labels_path
-            points = read_repository_pair(path, Path(labels_path), rows)
+            points = read_pair(path, Path(labels_path), rows, columns)
         if not len(rows):
             raise DataFormatError("The file is empty. Pass a file with points in it.", path=path)
         if known is not label_space and rows.n_declared is not None:
@@ -250,7 +249,7 @@ class Dataset:
         path : str or Path
             The file.
         labels_path : str or Path, optional
-            Write a pair of sparse files, with the labels here.
+            Write a pair of sparse files, with the labels here; ``.npz`` if they are so called.
         format : str, optional
             As in `read`; without it, taken from the file's name.
 
@@ -263,7 +262,7 @@ class Dataset:
             left behind.
         """
         if labels_path is not None:
-            write_repository_pair(Path(path), Path(labels_path), self)
+            write_pair(Path(path), Path(labels_path), self)
         else:
             format_for_writing(Path(path), format).write(Path(path), self)
 
@@ -419,8 +418,8 @@ def _check_sources(
         raise InputError("Pass labels_file or label_space, not both.")
     if labels_path is not None and name is not None:
         raise InputError(
-            f"Pass labels_path or format, not both: {labels_path} is half of a pair of sparse "
-            f"files, which have a format of their own, got {name!r}."
+            f"Pass labels_path or format, not both: {labels_path} is half of a pair of files, "
+            f"which are told by their names and first lines, got {name!r}."
         )
 
 

@@ -11,6 +11,7 @@ from longtail.data.columns import USUAL, check_columns
 from longtail.data.delimited import read_delimited, read_texts, write_delimited
 from longtail.data.fasttext import PREFIX, read_fasttext, write_fasttext
 from longtail.data.json_lines import read_json_lines, write_json_lines
+from longtail.data.matrix_files import is_matrix_file
 from longtail.data.paths import STDIN, numbered_lines
 from longtail.data.repository import read_features, read_repository, write_repository
 from longtail.data.svmlight import read_svmlight, write_svmlight
@@ -156,7 +157,8 @@ def format_for_reading(
     Raises
     ------
     InputError
-        If there is no format of this name, or none of its columns has a name.
+        If there is no format of this name, none of its columns has a name, or the file is a matrix
+        (see `longtail.data.pairs`).
     DataFormatError
         If the file is empty or looks like none of the formats.
 
@@ -170,6 +172,8 @@ def format_for_reading(
     """
     if name is not None:
         return _with_columns(name, columns, kept), ()
+    if is_matrix_file(path):
+        raise InputError(f"{path} is a matrix of features, without labels.", _NAME_BOTH)
     by_suffix = _by_suffix(path)
     if by_suffix is not None:
         why = "because of the file's name"

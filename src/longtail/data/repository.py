@@ -1,4 +1,4 @@
-"""The Extreme Classification Repository's sparse text, its pairs of files and its filter files.
+"""The Extreme Classification Repository's sparse text, halves of pairs of it, and filter files.
 
 Source: http://manikvarma.org/downloads/XC/XMLRepository.html
 """
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.data.csr import MOST_DIGITS, csr_from_rows
-from longtail.data.input_notes import InputNotes
 from longtail.data.paths import numbered_lines, replacing
 from longtail.data.sparse_lines import SparseRowBuilder, format_entries, parse_header, parse_ids
 from longtail.errors import DataFormatError, InputError
@@ -25,21 +24,21 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.data.dataset import Dataset
+    from longtail.data.input_notes import InputNotes
     from longtail.data.label_rows import LabelRows
 
 __all__ = [
+    "features_of",
     "read_features",
     "read_filter",
     "read_matrix",
     "read_repository",
-    "read_repository_pair",
     "split_label_part",
+    "write_matrix",
     "write_repository",
-    "write_repository_pair",
 ]
 
 _HEADER = ("n_points", "n_features", "n_labels")
-_GRADED = "points with label values other than 1 (taken for 1: are the two files swapped?)"
 _PAIR_HEADER = ("n_rows", "n_columns")
 _BLANKS, _ID = rb"[ \t]", rb"(\d{1,%d})" % MOST_DIGITS
 _POINT_AND_LABEL = re.compile(_BLANKS + b"*" + _ID + _BLANKS + b"+" + _ID + _BLANKS + b"*")
@@ -106,68 +105,6 @@ def read_repository(path: Path, labels: LabelRows) -> csr_array:
         labels.add_ids(parse_ids(label_part, path=path, line=number), line=number)
         features.add(entries, line=number)
     return features.finish()
-
-
-def read_repository_pair(path: Path, labels_path: Path, labels: LabelRows) -> csr_array:
-    r"""Read ``trn_X_Xf.txt`` and ``trn_X_Y.txt``: a header ``n_rows n_columns``, lines of id:value.
-
-    A label whose value is 0 counts as absent; any other value as present, with a warning where it
-    is not 1, as those of features are.
-
-    Parameters
-    ----------
-    path, labels_path : Path
-        The features file and the labels file, plain or gzip.
-    labels : LabelRows
-        Takes the labels.
-
-    Returns
-    -------
-    csr_array of float32, shape (n_points, n_features)
-        The features.
-
-    Raises
-    ------
-    InputError
-        If both are the same file.
-    DataFormatError
-        If a header disagrees with its rows, a row is malformed, or the files differ in rows.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from longtail.data.input_notes import InputNotes
-    >>> from longtail.data.label_rows import LabelRows
-    >>> from longtail.data.repository import read_repository_pair
-    >>> labels = LabelRows("Y.txt", notes=InputNotes("Y.txt"))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     of_points, of_labels = pathlib.Path(folder, "Xf.txt"), pathlib.Path(folder, "Y.txt")
-    ...     _ = of_points.write_text("1 3\n2:0.5\n"), of_labels.write_text("1 2\n0:0 1:1\n")
-    ...     features = read_repository_pair(of_points, of_labels, labels)
-    >>> features.toarray().tolist(), labels.finish()[0].toarray().tolist()
-    ([[0.0, 0.0, 0.5]], [[0.0, 1.0]])
-    """
-    if path.exists() and labels_path.exists() and path.samefile(labels_path):
-        raise InputError(
-            f"{path} is named twice, for the features and for the labels. Name the file with the "
-            "labels, such as trn_X_Y.txt.",
-        )
-    notes = InputNotes(path)
-    features = read_matrix(path, notes=notes)
-    notes.warn(stacklevel=3)
-    relevance = read_matrix(labels_path)
-    if features.shape[0] != relevance.shape[0]:
-        message = (
-            f"The file has {relevance.shape[0]} rows, but {path} has {features.shape[0]}. "
-            "Pass two files of the same points."
-        )
-        raise DataFormatError(message, path=labels_path, line=1)
-    labels.declare(relevance.shape[1])
-    for row, (start, stop) in enumerate(pairwise(relevance.indptr)):
-        labels.add_ids(relevance.indices[start:stop].tolist(), line=row + 2)
-        if (relevance.data[start:stop] != 1).any():
-            labels.notes.add(_GRADED, line=row + 2)
-    return features
 
 
 def read_matrix(
@@ -318,6 +255,46 @@ def read_filter(path: str | Path, n_points: int, n_labels: int) -> csr_array:
     )
 
 
+def features_of(dataset: Dataset) -> csr_array:
+    """Return the features of a data set.
+
+    Raises
+    ------
+    InputError
+        If it has texts, which no sparse format can hold.
+
+    Examples
+    --------
+    >>> from longtail import Dataset
+    >>> from longtail.data.repository import features_of
+    >>> features_of(Dataset.of([[0, 0.5]], [[0]])).shape
+    (1, 2)
+    """
+    if dataset.features is None:
+        raise InputError(
+            "The sparse formats hold features, and this data set has texts. Use 'json-lines'."
+        )
+    return dataset.features
+
+
+def write_matrix(path: Path, matrix: csr_array) -> None:
+    r"""Write a header of two numbers, and a line of id:value for each row.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.repository import write_matrix
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_matrix(pathlib.Path(folder, "trn_X_Xf.txt"), csr_array([[0, 0.5, 2.0]]))
+    ...     pathlib.Path(folder, "trn_X_Xf.txt").read_text()
+    '1 3\n1:0.5 2:2.0\n'
+    """
+    with replacing(path) as stream:
+        stream.write(b"%d %d\n" % matrix.shape)
+        stream.writelines(f"{entries}\n".encode() for entries in _entry_lines(matrix))
+
+
 def write_repository(path: Path, dataset: Dataset) -> None:
     r"""Write a data set of features with the header ``n_points n_features n_labels``.
 
@@ -337,46 +314,11 @@ def write_repository(path: Path, dataset: Dataset) -> None:
     ...     pathlib.Path(folder, "train.txt").read_text()
     '2 3 3\n0,2 1:0.5 2:2.0\n1 \n'
     """
-    features = _features_of(dataset)
+    features = features_of(dataset)
     with replacing(path) as stream:
         stream.write(b"%d %d %d\n" % (*features.shape, dataset.n_labels))
         for ids, entries in zip(dataset.label_lists(), _entry_lines(features), strict=True):
             stream.write(f"{','.join(map(str, ids))} {entries}\n".encode())
-
-
-def write_repository_pair(path: Path, labels_path: Path, dataset: Dataset) -> None:
-    r"""Write a data set of features as a pair of files, ``trn_X_Xf.txt`` and ``trn_X_Y.txt``.
-
-    Raises
-    ------
-    InputError
-        If the data set has texts instead of features.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from longtail import Dataset
-    >>> from longtail.data.repository import write_repository_pair
-    >>> dataset = Dataset.of([[0, 0.5, 2]], [[0, 2]])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     of_points, of_labels = pathlib.Path(folder, "Xf.txt"), pathlib.Path(folder, "Y.txt")
-    ...     write_repository_pair(of_points, of_labels, dataset)
-    ...     of_points.read_text(), of_labels.read_text()
-    ('1 3\n1:0.5 2:2.0\n', '1 3\n0:1.0 2:1.0\n')
-    """
-    for target, matrix in ((path, _features_of(dataset)), (labels_path, dataset.labels)):
-        with replacing(target) as stream:
-            stream.write(b"%d %d\n" % matrix.shape)
-            stream.writelines(f"{entries}\n".encode() for entries in _entry_lines(matrix))
-
-
-def _features_of(dataset: Dataset) -> csr_array:
-    """Refuse texts, which no sparse format can hold."""
-    if dataset.features is None:
-        raise InputError(
-            "The sparse formats hold features, and this data set has texts. Use 'json-lines'."
-        )
-    return dataset.features
 
 
 def _entry_lines(matrix: csr_array) -> Iterator[str]:

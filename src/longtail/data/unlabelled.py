@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from scipy.sparse import csr_array
 
-from longtail.data.columns import USUAL
+from longtail.data.columns import USUAL, check_columns
 from longtail.data.formats import format_for_reading
 from longtail.data.input_notes import InputNotes
 from longtail.data.label_rows import LabelRows
+from longtail.data.matrix_files import is_matrix_file, points_in_matrix
 from longtail.errors import DataFormatError, InputError, source_name
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def read_points(
     ----------
     path : str or Path
         The file, plain or gzip, or ``-`` for standard input. Of a pair of sparse files, the one
-        that holds the features.
+        that holds the features; or a matrix (``.npz`` of scipy, ``.npy``).
     n_features : int or None
         How many features a model reads; None if it reads texts.
     format_name : str, optional
@@ -71,6 +72,8 @@ def read_points(
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path} is a folder. Name a file.")
+    if format_name is None and is_matrix_file(path):
+        return _features_in_matrix(path, n_features, columns, kept)
     try:
         file_format, guess = format_for_reading(
             path, format_name, columns=columns, kept=kept, points_only=True
@@ -94,6 +97,20 @@ def read_points(
         return points
     if file_format.read_points is not None:
         remark_if_narrow(points, n_features, notes)
+    notes.warn()
+    return widened(points, n_features, path)
+
+
+def _features_in_matrix(
+    path: Path, n_features: int | None, columns: Columns, kept: Kept | None
+) -> csr_array:
+    """Read a matrix of features, which has no texts and no further cells."""
+    check_kind(path, is_text=False, n_features=n_features)
+    check_columns(columns, "A matrix")
+    if kept is not None:
+        kept.refuse("A matrix")
+    points, notes = points_in_matrix(path), InputNotes(path)
+    remark_if_narrow(points, n_features, notes)
     notes.warn()
     return widened(points, n_features, path)
 

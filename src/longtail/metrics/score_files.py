@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
-from zipfile import BadZipFile
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array, load_npz
 
+from longtail.data.matrix_files import load_sparse
 from longtail.data.repository import read_matrix
-from longtail.errors import DataFormatError, InputError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["read_scores"]
 
@@ -53,17 +54,5 @@ def read_scores(path: str | Path) -> csr_array:
     """
     path = Path(path)
     if path.suffix == ".npz":
-        return _read_npz(path)
+        return load_sparse(path)
     return read_matrix(path, _HEADER, np.float64)  # float32 would make ties of near scores
-
-
-def _read_npz(path: Path) -> csr_array:
-    """Only numbers are loaded, never pickled objects."""
-    try:
-        return csr_array(load_npz(path))
-    except OSError as error:
-        raise InputError(f"{path} cannot be opened: {error.strerror}. Check the path.") from error
-    except (ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
-        raise DataFormatError(
-            "This is not a sparse matrix saved by scipy.sparse.save_npz.", path=path
-        ) from error
