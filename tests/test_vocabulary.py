@@ -1,5 +1,7 @@
 """Which tokens of a training set are known, and how long its pieces of words are."""
 
+import weakref
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -13,6 +15,7 @@ from longtail.estimators.vocabulary import (
     char_ngrams_for,
     char_weight_for,
     feature_kinds,
+    known_and_encoded,
     sample_of,
     share_alone,
     share_named,
@@ -77,6 +80,20 @@ def test_words_of_labels_are_known_where_a_recipe_reads_them():
     }
     assert "claret" in set(known[LongtailClassifier])
     assert "claret" not in set(known[Parabel])
+
+
+def test_labels_are_encoded_with_the_points_and_do_not_keep_their_rows():
+    dataset = dataset_of(["red wine", "old rope"] * 20, [["red claret"], ["hawser"]] * 20)
+    features, vectorizer, of_labels = known_and_encoded(LongtailClassifier(), dataset)
+    for rows, texts in ((features, dataset.texts), (of_labels, dataset.label_space.names)):
+        expected = vectorizer.transform(texts)
+        assert rows.shape == expected.shape
+        assert rows.nnz == expected.nnz > 0
+        assert not (rows != expected).nnz
+    all_rows = weakref.ref(features.data.base)
+    del features, rows, expected
+    assert all_rows() is None
+    assert known_and_encoded(Parabel(), dataset).label_features is None
 
 
 def test_a_vocabulary_of_features_is_refused():

@@ -240,15 +240,17 @@ def known_and_encoded(settings: LabelEstimator, dataset: Dataset) -> Encoded:
     """
     texts, n_points = vocabulary_texts(settings, dataset), dataset.n_points
     vectorizer = vectorizer_for(settings, dataset)
-    # All in one reading, which the copy of the labels' few rows is worth.
-    rows = vectorizer.fit_transform(texts)
+    rows = vectorizer.fit_transform(texts)  # points and labels in one reading
     features = first_rows(rows, n_points)
     if not features.nnz:
         raise InputError(
             f"Empty vocabulary: the {n_points} training texts hold no word at all. "
             "Pass at least one text that is not blank."
         )
-    return Encoded(features, vectorizer, rows[n_points:] if len(texts) > n_points else None)
+    if len(texts) == n_points:
+        return Encoded(features, vectorizer)
+    # A copy, since training keeps the labels' rows, and would keep the points' with them.
+    return Encoded(features, vectorizer, rows[n_points:].copy())
 
 
 def vocabulary_texts(settings: LabelEstimator, dataset: Dataset) -> TextColumn:
