@@ -267,7 +267,10 @@ def test_rows_are_the_twins_one_by_one_and_together(texts, every):
     column_of_key = {key: column for column, key in enumerate(keys)}
     column_of = np.array([column_of_key.get(key, -1) for key in numbered_keys], np.int32)
     row_lengths = np.array([len(row) for row in rows])
-    again = weigh_numbers(np.concatenate(rows), row_lengths, column_of, weights)
+    numbers = np.concatenate(rows)
+    room = np.zeros(len(numbers), np.int32), np.zeros(len(numbers), np.float32)
+    again_lengths = weigh_numbers(numbers, row_lengths, column_of, weights, *room)
+    again = again_lengths, *(part[: again_lengths.sum()] for part in room)
     for array, same in zip((lengths, indices, values), again, strict=True):
         np.testing.assert_array_equal(array, same)
 

@@ -157,16 +157,24 @@ class TextVectorizer(TokenSettings):
         _check_texts(texts)
         counted = counted_tokens(texts, self.token_rules(), keeps_texts=True)
         column_of = self._learn(counted, len(texts))
-        parts: dict[int, Rows] = {}
+        columns = [column_of[tokens] for tokens in counted.numbers_of]
+        # Each part has room for all of its tokens. Repeats and those that are not kept leave gaps,
+        # which are closed: parts of their own would be memory that is not given back.
+        starts = np.cumsum([0, *(len(part.numbers) for part in counted.texts)]).astype(np.int64)
+        indices, values = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32)
+        lengths = [part.lengths for part in counted.texts]
 
         def weigh(first: int, last: int) -> None:
             for place in range(first, last):
-                counter, numbers, lengths = counted.texts[place]
-                parts[place] = weigh_numbers(numbers, lengths, columns[counter], self.weights_)
+                counter, numbers, n_tokens_of = counted.texts[place]
+                room = slice(starts[place], starts[place + 1])
+                row = (numbers, n_tokens_of, columns[counter], self.weights_)
+                lengths[place] = weigh_numbers(*row, indices[room], values[room])
 
-        columns = [column_of[tokens] for tokens in counted.numbers_of]
         over_row_chunks(weigh, len(counted.texts), n_threads=n_usable_cores(), chunk=1)
-        return self._matrix(parts)
+        counted.texts.clear()
+        sizes = [int(part.sum()) for part in lengths]
+        return self._matrix(lengths, *(_closed_up(a, starts, sizes) for a in (indices, values)))
 
     def _learn(self, counted: CountedTokens, n_texts: int) -> NDArray[np.int32]:
         """Choose the tokens that are kept; return the column of each that was counted, or -1."""
@@ -220,17 +228,21 @@ class TextVectorizer(TokenSettings):
             codes, offsets = joined_code_points(texts, start, stop)
             parts[start] = encode_texts(codes, offsets, rules, self._table, self.weights_)
 
-        over_row_chunks(encode, len(texts), n_threads=n_usable_cores(), chunk=CHUNK)
-        return self._matrix(parts)
-
-    def _matrix(self, parts: dict[int, Rows]) -> csr_array:
-        """Put rows together, some of which stand at each place."""
         n_threads = n_usable_cores()
+        over_row_chunks(encode, len(texts), n_threads=n_threads, chunk=CHUNK)
         ordered = [parts.pop(place) for place in sorted(parts)]
-        lengths = np.concatenate([np.zeros(1, np.int64), *(part[0] for part in ordered)])
         indices = joined([part[1] for part in ordered], np.int32, n_threads)
         values = joined([part[2] for part in ordered], np.float32, n_threads)
-        indptr = np.cumsum(lengths)
+        return self._matrix([part[0] for part in ordered], indices, values)
+
+    def _matrix(
+        self,
+        lengths: list[NDArray[np.int64]],
+        indices: NDArray[np.int32],
+        values: NDArray[np.float32],
+    ) -> csr_array:
+        """Return the rows of texts, of which so many have so many entries."""
+        indptr = np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]))
         if indptr[-1] <= np.iinfo(np.int32).max:  # else scipy would widen the indices
             indptr = indptr.astype(np.int32)
         X = csr_array((values, indices, indptr), shape=(len(indptr) - 1, self.n_features_))
@@ -451,6 +463,15 @@ class TextVectorizer(TokenSettings):
         if self._rules is None:
             raise InputError("This TextVectorizer is not fitted yet. Call fit(texts) first.")
         return self._rules
+
+
+def _closed_up(array: NDArray[Any], starts: NDArray[np.int64], sizes: list[int]) -> NDArray[Any]:
+    """Return parts of an array, which have gaps behind them, end to end and in place."""
+    end = 0
+    for start, size in zip(starts, sizes, strict=False):
+        array[end : end + size] = array[start : start + size]
+        end += size
+    return array[:end]
 
 
 def _check_texts(texts: Sequence[str]) -> None:

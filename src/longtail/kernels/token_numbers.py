@@ -244,15 +244,16 @@ def weigh_numbers(
     lengths: NDArray[np.int64],
     column_of: NDArray[np.int32],
     weights: NDArray[np.float32],
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Return the row lengths, columns and values of texts that `number_texts` has read.
+    indices: NDArray[np.int32],
+    values: NDArray[np.float32],
+) -> NDArray[np.int64]:
+    """Write columns and values of texts that `number_texts` has read; return the row lengths.
 
-    ``column_of`` is the column of a token by its number, below 0 for one that is not kept.
+    ``column_of`` is the column of a token by its number, below 0 for one that is not kept. Rows
+    stand one behind the other in ``indices`` and ``values``, which have room for all numbers.
     """
     n_texts = lengths.shape[0]
     row_lengths = np.empty(n_texts, np.int64)
-    indices = np.empty(numbers.shape[0], np.int32)
-    values = np.empty(numbers.shape[0], np.float32)
     longest = lengths.max() if n_texts else 0
     columns, spare = np.empty(longest, np.int32), np.empty(longest, np.int32)
     counts = np.empty(N_DIGITS, np.int32)
@@ -269,4 +270,4 @@ def weigh_numbers(
         known = columns[:n_known]
         row_lengths[row] = weigh(known, weights, indices[n_entries:], values[n_entries:])
         n_entries += row_lengths[row]
-    return row_lengths, indices[:n_entries].copy(), values[:n_entries].copy()
+    return row_lengths
