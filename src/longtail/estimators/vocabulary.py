@@ -247,10 +247,8 @@ def known_and_encoded(settings: LabelEstimator, dataset: Dataset) -> Encoded:
             f"Empty vocabulary: the {n_points} training texts hold no word at all. "
             "Pass at least one text that is not blank."
         )
-    if len(texts) == n_points:
-        return Encoded(features, vectorizer)
-    # A copy, since training keeps the labels' rows, and would keep the points' with them.
-    return Encoded(features, vectorizer, rows[n_points:].copy())
+    # Training keeps the labels' rows: a slice of scipy's is a copy, which does not keep the points'.
+    return Encoded(features, vectorizer, rows[n_points:] if len(texts) > n_points else None)
 
 
 def vocabulary_texts(settings: LabelEstimator, dataset: Dataset) -> TextColumn:
