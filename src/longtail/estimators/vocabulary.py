@@ -247,7 +247,7 @@ def known_and_encoded(settings: LabelEstimator, dataset: Dataset) -> Encoded:
             f"Empty vocabulary: the {n_points} training texts hold no word at all. "
             "Pass at least one text that is not blank."
         )
-    # Training keeps the labels' rows: a slice of scipy's is a copy, which does not keep the points'.
+    # Training keeps the labels' rows. A slice of scipy's is a copy: it does not keep the points'.
     return Encoded(features, vectorizer, rows[n_points:] if len(texts) > n_points else None)
 
 
