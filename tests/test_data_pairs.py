@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import os
 import pickle
+import warnings
+from threading import Thread
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, load_npz, save_npz
+from scipy.sparse import coo_array, csr_array, load_npz, save_npz
 
 from command_line import SMALL, refused, run
 from longtail import Dataset
@@ -55,6 +60,59 @@ def test_one_label_a_point_may_be_its_id(tmp_path):
     assert dataset.n_labels == 4
 
 
+def test_one_label_a_point_may_be_its_name(tmp_path):
+    of_points = saved(tmp_path / "X.npz", FEATURES)
+    of_labels = saved(tmp_path / "y.npy", np.array(["rye", "oat", "rye", "rye"]))
+    dataset = Dataset.read(of_points, labels_path=of_labels)
+    assert list(dataset.label_space.names) == ["rye", "oat"]
+    assert list(dataset.label_lists()) == [[0], [1], [0], [0]]
+
+
+def test_ids_need_not_name_each_line_of_a_labels_file(tmp_path):
+    of_points, names = saved(tmp_path / "X.npz", FEATURES), tmp_path / "names.txt"
+    names.write_text("bread\nyeast\nrye\n")
+    of_labels = saved(tmp_path / "y.npy", np.array([1, 0, 1, 0]))
+    dataset = Dataset.read(of_points, labels_path=of_labels, labels_file=names)
+    assert (dataset.n_labels, list(dataset.label_lists())) == (3, [[1], [0], [1], [0]])
+    of_labels = saved(tmp_path / "y.npy", np.array([1, 3, 1, 0]))
+    with pytest.raises(DataFormatError, match=r"line 2: The label id 3 .* the ids 0 to 2"):
+        Dataset.read(of_points, labels_path=of_labels, labels_file=names)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (np.array([[3], [0], [1], [3]]), r"got 3 in row 0\. Are these ids\? .* array\[:, 0\]"),
+        (np.array([[1, 0], [1, -1], [0, 1], [1, -1]]), r"got -1 in row 1\. Are these ids\?"),
+        (np.array([0.5, 1, 1, 0]), "one label a point, or its name, got float64"),
+        (np.array([1, 2**31, 1, 0]), r"line 2: The label id 2147483648 is out of range"),
+        (np.array([1, 734_512_345, 1, 0]), "An id is a row number"),
+        (csr_array(([1.0], ([0], [2**31]))), "at most 2,147,483,647 labels have ids"),
+    ],
+)
+def test_labels_that_are_no_matrix_of_zeros_and_ones(tmp_path, labels, said):
+    of_points = saved(tmp_path / "X.npz", FEATURES)
+    name = "Y.npy" if isinstance(labels, np.ndarray) else "Y.npz"
+    if name == "Y.npz":
+        labels.resize((4, labels.shape[1]))
+    with pytest.raises(DataFormatError, match=said):
+        Dataset.read(of_points, labels_path=saved(tmp_path / name, labels))
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize("which", ["X.npz", "Y.npz"])
+def test_indices_beyond_a_matrix_are_found_before_they_are_followed(tmp_path, kind, which):
+    paths = {"X.npz": FEATURES, "Y.npz": LABELS}
+    for name, matrix in paths.items():
+        wrong = coo_array(matrix).asformat(kind)
+        if name == which:
+            wrong.indices[-1] += 10_000_000
+        save_npz(tmp_path / name, wrong)
+    with pytest.raises(DataFormatError, match=r"It is a broken sparse matrix") as caught:
+        Dataset.read(tmp_path / "X.npz", labels_path=tmp_path / "Y.npz")
+    assert caught.value.path == str(tmp_path / which)
+
+
 def test_values_other_than_one_are_told_and_stored_zeros_are_none(tmp_path):
     of_points = saved(tmp_path / "X.npz", FEATURES)
     graded = csr_array((np.array([0, 0.5], np.float32), ([0, 1], [1, 0])), (4, 2))
@@ -70,15 +128,17 @@ def test_names_are_lines_of_a_file(tmp_path):
     dataset = Dataset.read(of_points, labels_path=of_labels, labels_file=tmp_path / "names.txt")
     assert list(dataset.label_space.names) == ["bread", "yeast"]
     (tmp_path / "names.txt").write_text("bread\nyeast\nrye\n")
-    with pytest.raises(DataFormatError, match="says 2 labels, but the labels file has 3"):
+    with pytest.raises(DataFormatError, match="matrix has 2 labels, but the labels file has 3"):
         Dataset.read(of_points, labels_path=of_labels, labels_file=tmp_path / "names.txt")
 
 
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("X.trn.txt", "red wine\n\n1 o'clock\n  old car\n"),  # a blank line is a text, too
+        ("X.trn.txt", "12 20\n\n1 o'clock\n  old car\n"),  # a blank line is a text, too
         ("X.jsonl", "".join(json.dumps({"text": t}) + "\n" for t in "abcd")),
+        ("X", "".join(json.dumps({"text": t}) + "\n" for t in "abcd")),
+        ("X.trn", "__label__x a\nb\nc __label__y __label__x\nd\n"),
         ("X.csv", "id,text\n1,a\n2,b\n3,c\n4,d\n"),
         ("X.tsv", "text\tid\na\t1\nb\t2\nc\t3\nd\t4\n"),
     ],
@@ -98,6 +158,38 @@ def test_the_text_of_a_table_may_have_any_name(tmp_path):
     assert list(Dataset.read(tmp_path / "X.csv", **pair).texts) == ["a", "b", "c", "d"]
     with pytest.raises(InputError, match="A matrix"):
         Dataset.read(saved(tmp_path / "X.npz", FEATURES), **pair)
+
+
+@pytest.mark.parametrize("name", ["X.npz", "X.npy"])
+def test_no_damaged_byte_is_an_error_of_another_kind(tmp_path, name):
+    path, of_labels = saved(tmp_path / name, FEATURES), saved(tmp_path / "Y.npz", LABELS)
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 1 if name == "X.npy" else 7):
+        for flipped in (1, 64, 255):
+            damaged = bytearray(whole)
+            damaged[place] ^= flipped
+            path.write_bytes(damaged)
+            with contextlib.suppress(InputError), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                Dataset.read(path, labels_path=of_labels)
+
+
+@pytest.mark.parametrize("name", ["X.svm", "X.txt"])
+def test_lines_with_labels_of_their_own_are_refused_beside_others(tmp_path, name):
+    (tmp_path / name).write_text("1 0:1 2:2\n0 1:0.5 2:1\n1 0:1\n0 1:1\n")
+    of_labels = saved(tmp_path / "Y.npz", LABELS)
+    with pytest.raises(InputError, match="begins with labels of its own"):
+        Dataset.read(tmp_path / name, labels_path=of_labels)
+
+
+@pytest.mark.parametrize("lines", ["a\n\nb\nc\n", '{"text": "a"}\n' * 4])
+def test_texts_come_from_a_pipe_whole(tmp_path, lines):
+    pipe, of_labels = tmp_path / "pipe", saved(tmp_path / "Y.npz", LABELS)
+    os.mkfifo(pipe)
+    writer = Thread(target=pipe.write_text, args=[lines])
+    writer.start()
+    assert Dataset.read(pipe, labels_path=of_labels).n_points == 4
+    writer.join()
 
 
 def test_sparse_text_beside_a_matrix_of_labels(tmp_path):
@@ -122,6 +214,13 @@ class Evil:
         return (print, ("run",))
 
 
+def written(save, matrix):
+    """Return the bytes of a file that has another name than its kind."""
+    stream = io.BytesIO()
+    save(stream, matrix)
+    return stream.getvalue()
+
+
 def broken_files():
     """Names and contents that are no matrix, and what is said of them."""
     evil = pickle.dumps(Evil())
@@ -138,6 +237,8 @@ def broken_files():
         ("X.npy", np.array([[1, np.nan]]), "NaN"),
         ("X.npy", np.array([["a"]]), "cannot be read as a matrix of numbers"),
         ("X.npz", {"table": np.eye(2)}, "not a sparse matrix saved by scipy"),
+        ("X.npz", written(np.save, np.eye(2)), "not a sparse matrix saved by scipy"),
+        ("X.npy", written(np.savez, np.eye(2)), "not an array saved by numpy"),
     ]
 
 
@@ -161,7 +262,7 @@ def test_what_does_not_fit_together(tmp_path):
     of_points, of_labels = saved(tmp_path / "X.npz", FEATURES), saved(tmp_path / "Y.npz", LABELS)
     with pytest.raises(DataFormatError, match=r"has 3 rows, but .*X.npz has 4"):
         Dataset.read(of_points, labels_path=saved(tmp_path / "few.npy", LABELS[:3]))
-    with pytest.raises(DataFormatError, match=r"has the label -1\. Ids of labels count from 0"):
+    with pytest.raises(DataFormatError, match=r"y.npy, line 2: The label id -1 is negative"):
         Dataset.read(of_points, labels_path=saved(tmp_path / "y.npy", np.array([0, -1, 0, 0])))
     with pytest.raises(InputError, match="named twice"):
         Dataset.read(of_points, labels_path=of_points)
@@ -191,6 +292,21 @@ def test_on_the_command_line(capsys, tmp_path):
     assert found == [[str(i % 2)] for i in range(60)]
     said = refused(capsys, "train", of_points, "--model", tmp_path / "other")
     assert "--label-pairs" in said
+
+
+def test_the_text_is_called_as_in_training(capsys, tmp_path):
+    rows = [["wine red", "car"][i % 2] for i in range(60)]
+    table = "text,title\n" + "".join(f"nothing,{row} {i}\n" for i, row in enumerate(rows))
+    (tmp_path / "X.csv").write_text(table)
+    (tmp_path / "plain.txt").write_text("".join(f"{row}\n" for row in rows))
+    of_labels = saved(tmp_path / "Y.npz", np.eye(2)[np.arange(60) % 2])
+    pair, model = (tmp_path / "X.csv", "--label-pairs", of_labels), tmp_path / "model"
+    columns = ("--text-column", "title")
+    assert run(capsys, "train", *pair, *columns, "--model", model, *SMALL)[0] == 0
+    for path in (tmp_path / "X.csv", tmp_path / "plain.txt"):
+        code, out, err = run(capsys, "evaluate", model, path, "--label-pairs", of_labels)
+        assert (code, out.splitlines()[1].split()[1]) == (0, "100.00")
+        assert ("read as in training: text from 'title'" in err) == (path.suffix == ".csv")
 
 
 def test_a_model_of_texts_is_not_asked_with_a_matrix(place, capsys, tmp_path):

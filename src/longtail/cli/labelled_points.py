@@ -11,7 +11,7 @@ from longtail.cli.notices import notice
 from longtail.cli.own_columns import (
     add_column_arguments,
     columns_as_in_training,
-    told_columns,
+    columns_beside_pairs,
 )
 from longtail.cli.points import n_features_of
 from longtail.data.csr import n_labels_of
@@ -75,9 +75,10 @@ def labelled_points(model: Predictor, arguments: argparse.Namespace) -> Dataset:
 
 def points_as_given(model: Predictor, arguments: argparse.Namespace) -> Dataset:
     """Read a test set in label ids of its own; see `labelled_points`."""
-    columns = told_columns(arguments)
     if arguments.label_pairs is None:
         columns = columns_as_in_training(model, arguments, arguments.test, arguments.format)
+    else:
+        columns = columns_beside_pairs(model, arguments, arguments.test)
     dataset = Dataset.read(
         arguments.test,
         labels_file=arguments.labels,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longtail.cli.notices import notice
-from longtail.cli.points import PLAIN
 from longtail.data.columns import USUAL, Columns, check_columns
 from longtail.data.formats import format_for_reading
+from longtail.data.line_kinds import PLAIN
 from longtail.errors import InputError, source_name
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ __all__ = [
     "add_column_arguments",
     "check_file_of",
     "columns_as_in_training",
+    "columns_beside_pairs",
     "columns_of_points",
     "remember_columns",
     "told_columns",
@@ -120,6 +121,15 @@ def columns_as_in_training(
         return told if has_names is False else known
     separator = known.separator if arguments.label_separator is None else told.separator
     return Columns(told.text or known.text, told.labels or known.labels, separator)
+
+
+def columns_beside_pairs(model: Predictor, arguments: argparse.Namespace, path: str) -> Columns:
+    """Return the same where labels are in another file: in the training, the text had a name."""
+    told, known = told_columns(arguments), Columns(_remembered(model).text)
+    if told.text or not known.text or not _has_names(path, None):
+        return told
+    notice(f"{source_name(path)} is read as in training: {_said(known)}.")
+    return replace(told, text=known.text)
 
 
 def columns_of_points(model: Predictor, arguments: argparse.Namespace, kept: Kept) -> Columns:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from longtail.cli.notices import notice
 from longtail.data.blocks import POINTS_AT_ONCE, Points, blocks_of, n_points_of
 from longtail.data.columns import USUAL
-from longtail.data.fasttext import PREFIX, parse_line
+from longtail.data.fasttext import parse_line
 from longtail.data.formats import FORMATS, suffix_of
 from longtail.data.input_notes import InputNotes
 from longtail.data.json_lines import JsonRows, keys_of
+from longtail.data.line_kinds import PLAIN, SPARSE, told_by_first
 from longtail.data.matrix_files import is_matrix_file
 from longtail.data.paths import STDIN, decode_line, numbered_lines
 from longtail.data.text_column import TextColumn, TextColumnBuilder
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from longtail.restriction import Restriction
 
 __all__ = [
-    "PLAIN",
     "AnsweredBlock",
     "answered",
     "is_read_again",
@@ -41,15 +39,8 @@ __all__ = [
     "points_in",
 ]
 
-PLAIN = "text"
 _JSON_SUFFIXES = FORMATS["json-lines"].suffixes
 _DATASET_SUFFIXES = {s for known in FORMATS.values() for s in known.suffixes} - {*_JSON_SUFFIXES}
-# Sparse lines as of the repository's files: their header, and `label,label id:value id:value`.
-_SPARSE_HEADER = re.compile(rb"\s*\d+[ \t]+\d+(?:[ \t]+\d+)?\s*")
-_ENTRY = rb"\d++:[-+.\deE]++"
-_SPARSE_LINE = re.compile(
-    rb"(?:\d+(?:,\d+)*[ \t]+|[ \t]*)" + _ENTRY + rb"((?:[ \t]+" + _ENTRY + rb")*)\s*"
-)
 
 
 class AnsweredBlock(NamedTuple):
@@ -182,7 +173,7 @@ def _text_blocks(
     texts = TextColumnBuilder()
     lines = numbered_lines(path)
     if kind is None:
-        kind, lines = _told_by_first(lines, path)
+        kind, lines = _told(lines, path)
     rows = JsonRows(columns, Path(path), points_only=True) if kind == "json-lines" else None
     notes = InputNotes(path)
     for number, line in lines:
@@ -211,54 +202,27 @@ def _keep(kept: Kept, line: bytes, path: str, number: int) -> None:
         )
 
 
-def _told_by_first(
-    lines: Iterator[tuple[int, bytes]], path: str
-) -> tuple[str, Iterator[tuple[int, bytes]]]:
-    """Tell the format by the first lines that are not blank, and return all lines again.
+def _told(lines: Iterator[tuple[int, bytes]], path: str) -> tuple[str, Iterator[tuple[int, bytes]]]:
+    """Tell the format by the first lines, and return all lines again.
 
-    Lines of features, which would be answered as if they were prose, are refused: two tell them.
+    Lines of features, which would be answered as if they were prose, are refused.
     """
-    seen: list[tuple[int, bytes]] = []
-    filled: list[bytes] = []
-    for number, line in lines:
-        seen.append((number, line))
-        if line.strip():
-            filled.append(line)
-        if len(filled) == 2 or (filled and _by_beginning(filled[0]) != PLAIN):
-            break
-    kind = _by_beginning(filled[0]) if filled else PLAIN
-    if len(filled) == 2:
-        if _are_sparse(*filled):
-            check_kind(path, is_text=False, n_features=None)
-        if filled[0].count(b"\t") == filled[1].count(b"\t") > 0:
+    told = told_by_first(lines)
+    if told.kind == SPARSE:
+        check_kind(path, is_text=False, n_features=None)
+    if told.kind == PLAIN and len(told.first) == 2:
+        first, second = told.first
+        if first.count(b"\t") == second.count(b"\t") > 0:
             notice(
                 f"longtail: warning: {source_name(path)}: each line is taken as one text, "
                 "TABs included. If the TABs separate columns, pass --format tsv."
             )
-        if FORMATS["csv"].first_line.match(filled[0]):
+        if FORMATS["csv"].first_line.match(first):
             notice(
                 f"longtail: warning: {source_name(path)}: each line is taken as one text, the "
                 "first, which looks like a header, included. If it is one, pass --format csv."
             )
-    return kind, chain(seen, lines)
-
-
-def _by_beginning(line: bytes) -> str:
-    """Tell the format of lines that begin as no text does."""
-    if line.lstrip().startswith(b"{"):
-        return "json-lines"
-    return "fasttext" if line.startswith(PREFIX.encode()) else PLAIN
-
-
-def _are_sparse(first: bytes, second: bytes) -> bool:
-    """Tell a header and a line of features, or two such lines, from two texts."""
-    entries = _SPARSE_LINE.fullmatch(second)
-    if entries is None:
-        return False
-    if _SPARSE_HEADER.fullmatch(first):
-        return True
-    before = _SPARSE_LINE.fullmatch(first)  # one entry alone may be the time of day
-    return before is not None and bool(before[1]) and bool(entries[1])
+    return told.kind, told.numbered
 
 
 def _text_of(line: bytes, rows: JsonRows | None, kind: str, path: str, number: int) -> str | bytes:

@@ -15,12 +15,13 @@ from longtail.cli.near_names import check_label_names
 from longtail.cli.notices import notice
 from longtail.cli.output import counted, one_line, result
 from longtail.cli.own_columns import add_column_arguments, columns_of_points
-from longtail.cli.points import PLAIN, answered, is_read_again, points_in
+from longtail.cli.points import answered, is_read_again, points_in
 from longtail.cli.resuming import digest_of, identity_of, resuming
 from longtail.cli.score_matrix import is_matrix, write_matrix
 from longtail.data.formats import FORMATS
 from longtail.data.kept import Kept
 from longtail.data.label_space import LabelSpace
+from longtail.data.line_kinds import PLAIN
 from longtail.data.paths import is_device, replacing
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, source_name

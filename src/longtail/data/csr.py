@@ -19,6 +19,7 @@ __all__ = [
     "TINY",
     "check_indices",
     "csr_from_rows",
+    "csr_of_dense",
     "fits_rows",
     "is_within",
     "n_labels_of",
@@ -33,6 +34,7 @@ MOST_DIGITS = 19  # of a number in a text: Python refuses thousands with an erro
 TINY = "points whose numbers are all nearer to 0 than 32 bits hold (taken for zeros: scale them up)"
 # Of so many labels each must occur, or nearly: a table with a row for each is what a model is.
 _MANY_LABELS, _MOST_UNUSED = 10_000_000, 100
+_ROWS_AT_ONCE = 4096
 
 
 def n_labels_of(ids: NDArray[np.int32]) -> int:
@@ -100,6 +102,32 @@ def csr_from_rows(
         # scipy would otherwise widen `indices` to match: twice the memory.
         row_starts = row_starts.astype(np.int32)
     return csr_array((values, indices, row_starts), shape=(len(lengths), n_columns))
+
+
+def csr_of_dense(rows: NDArray[Any]) -> csr_array:
+    """Return the numbers of an array other than 0, float32; scipy would take four times as much.
+
+    Parameters
+    ----------
+    rows : array (n_rows, n_columns)
+        Numbers that 32 bits do not hold become infinite, or zeros that are kept.
+
+    Examples
+    --------
+    >>> from longtail.data.csr import csr_of_dense
+    >>> csr_of_dense(np.array([[0, 2], [0, 0], [3, 1]])).indices.tolist()
+    [1, 0, 1]
+    """
+    lengths = np.count_nonzero(rows, axis=1)
+    columns, values = np.empty(lengths.sum(), np.int32), np.empty(lengths.sum(), np.float32)
+    filled = 0
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        block = rows[start : start + _ROWS_AT_ONCE]
+        places = np.nonzero(block)
+        own = slice(filled, filled + len(places[1]))
+        columns[own], values[own] = places[1], block[places]
+        filled = own.stop
+    return csr_from_rows(columns, lengths, rows.shape[1], values)
 
 
 def with_entries(matrix: csr_array, is_kept: NDArray[np.bool_]) -> csr_array:

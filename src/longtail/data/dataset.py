@@ -218,10 +218,9 @@ class Dataset:
             points = read_pair(path, Path(labels_path), rows, columns)
         if not len(rows):
             raise DataFormatError("The file is empty. Pass a file with points in it.", path=path)
-        if known is not label_space and rows.n_declared is not None:
-            _check_header(rows.n_declared, known, path)
         labels, space = rows.finish()
-        if rows.n_declared is not None and not isinstance(points, TextColumn):
+        tells_width = rows.n_declared is not None or labels_path is not None
+        if tells_width and not isinstance(points, TextColumn):
             remark_if_narrow(points, n_features, notes)
         notes.warn()
         if not isinstance(points, TextColumn):
@@ -474,16 +473,6 @@ def _check_matrix(name: str, matrix: object) -> None:
             f"`labels` must have a label once at a point, and row {row} has one twice. "
             "Dataset.of merges them."
         )
-
-
-def _check_header(n_declared: int, space: LabelSpace | None, path: Path) -> None:
-    """Refuse a labels file of another length: it belongs to another data set."""
-    if space is not None and n_declared != space.n_labels:
-        message = (
-            f"The header says {n_declared} labels, but the labels file has {space.n_labels}. "
-            "Pass the labels file that belongs to these points."
-        )
-        raise DataFormatError(message, path=path, line=1)
 
 
 def _n_words(texts: TextColumn) -> int:

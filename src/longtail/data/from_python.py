@@ -16,6 +16,7 @@ from longtail.data.csr import (
     MAX_IDS,
     check_indices,
     csr_from_rows,
+    csr_of_dense,
     n_labels_of,
     remark_on_tiny,
     with_int32_indices,
@@ -112,13 +113,15 @@ def texts_from(texts: Iterable[str]) -> TextColumn:
     return TextColumn.from_strings(python_values(texts))
 
 
-def features_from(features: Any) -> csr_array:
+def features_from(features: Any, name: str = "`features`") -> csr_array:
     """Make a float32 CSR matrix of any sparse matrix or 2-D array of finite numbers.
 
     Parameters
     ----------
     features : sparse matrix or array-like, shape (n_points, n_features)
         Copied only where the type or format has to change.
+    name : str
+        What it is called in messages.
 
     Returns
     -------
@@ -141,28 +144,29 @@ def features_from(features: Any) -> csr_array:
     [[0.0, 0.5], [2.0, 0.0]]
     """
     if getattr(own_dtype(features), "kind", "f") == "c":
-        raise InputError("Complex data not supported: `features` must be real numbers.")
-    check_unmasked("`features`", features)
+        raise InputError(f"Complex data not supported: {name} must be real numbers.")
+    check_unmasked(name, features)
     if hasattr(features, "collect"):  # as polars' LazyFrame has it
         raise InputError(
             f"{named(features, first=True)} holds no values yet. Pass those that its collect() "
             f"returns. {ADVICE}"
         )
     if issparse(features):
-        check_indices("`features`", features)
+        check_indices(name, features)
     try:
         with np.errstate(over="ignore"):  # what overflows is found below
             dtype = np.float64 if own_dtype(features) in {None, np.dtype(float)} else np.float32
             given = features if issparse(features) else np.asarray(features, dtype=dtype)
-            matrix = csr_array(given, dtype=np.float32) if given.ndim == 2 else None
+            if issparse(given):
+                matrix = csr_array(given, dtype=np.float32)
+            else:
+                matrix = csr_of_dense(given) if given.ndim == 2 else None
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"`features` cannot be read as a matrix of numbers: {str(error).rstrip('.')}. {ADVICE}"
+            f"{name} cannot be read as a matrix of numbers: {str(error).rstrip('.')}. {ADVICE}"
         ) from error
     if matrix is None:
-        raise InputError(
-            f"`features` has {given.ndim} dimensions, not 2: (points, features). {ADVICE}"
-        )
+        raise InputError(f"{name} has {given.ndim} dimensions, not 2: (points, features). {ADVICE}")
     matrix = with_int32_indices(matrix)
     if not matrix.has_canonical_format or not matrix.data.all():
         matrix = matrix.copy()
@@ -173,7 +177,7 @@ def features_from(features: Any) -> csr_array:
     if len(bad):
         row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
         raise InputError(
-            f"`features` holds NaN, or infinite values (first in row {row}). "
+            f"{name} holds NaN, or infinite values (first in row {row}). "
             "Replace or remove them; numbers beyond 3e38 are infinite in 32 bits."
         )
     return matrix

@@ -91,8 +91,21 @@ class LabelRows:
     def __len__(self) -> int:
         return len(self._lengths)
 
-    def declare(self, n_labels: int) -> None:
-        """Take the number of labels from the file's header."""
+    def declare(self, n_labels: int, *, line: int | None = 1) -> None:
+        """Take the number of labels that the header in a line says, or without one the columns.
+
+        Raises
+        ------
+        DataFormatError
+            If a labels file has another number: it belongs to another data set.
+        """
+        if self._ids_are_lines and self._known is not None and n_labels != self._known.n_labels:
+            message = (
+                f"{'The matrix has' if line is None else 'The header says'} {n_labels} labels, but "
+                f"the labels file has {self._known.n_labels}. Pass the labels file that belongs to "
+                "these points."
+            )
+            raise DataFormatError(message, path=self.path, line=line)
         self.n_declared = n_labels
 
     def add_names(self, names: Sequence[str], *, line: int) -> None:
