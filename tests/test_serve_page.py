@@ -8,11 +8,15 @@ import threading
 import time
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 import uvicorn
+from scipy.sparse import csr_array
 
 from conftest import HOSTILE
-from longtail import load
+from longtail import Dataset, LongtailClassifier, load
+from longtail.data.label_space import LabelSpace
+from longtail.data.text_column import TextColumn
 from longtail.serve import Limits, app
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -133,8 +137,10 @@ def test_a_label_is_explained_by_keyboard_alone(page, address):
     }
     assert page.locator(".label[aria-expanded=true]").count() == 1
     assert page.locator(".near li").count() == 5
-    page.keyboard.press("Escape")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Escape")  # closes what is open, wherever the focus is
     sync_api.expect(page.locator(".why")).to_have_count(0)
+    assert page.locator(".label[aria-expanded=true]").count() == 0
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.id") == "text"
     assert page.locator("#text").input_value() == "old wine"
@@ -230,6 +236,79 @@ def test_what_was_wrong_with_a_text_goes_with_it(page, address):
     sync_api.expect(page.locator("#trouble")).to_be_hidden()
 
 
+@pytest.fixture(scope="module")
+def twins(tmp_path_factory):
+    """A model of labels of which three share a name."""
+    texts = [f"{word} wine" for word in ("red", "white", "dry")] * 10
+    labels = csr_array(np.eye(4, dtype=np.float32)[[0, 1, 2] * 10])
+    space = LabelSpace.from_names(["wine", "wine", "wine", "car"])
+    data = Dataset(TextColumn.from_strings(texts), None, labels, space)
+    path = tmp_path_factory.mktemp("twins") / "model"
+    LongtailClassifier(dimension=16).fit_dataset(data).save(path)
+    return path
+
+
+def test_labels_that_share_a_name_are_told_apart(page, twins):
+    with served(twins) as address:
+        page.goto(address)
+        page.locator("#text").fill("red wine")
+        assert labels(page, 4)[:3] == ["wine"] * 3
+        explained = page.request.post(f"{address}explain", data={"text": "red wine", "k": 5}).json()
+        words = explained["explanation"]["labels"][1]["words"]
+        assert words != explained["explanation"]["labels"][0]["words"]
+        page.locator(".label").nth(1).click()
+        sync_api.expect(page.locator(".why .word")).to_have_count(2)
+        shown = page.locator(".why .word small").all_text_contents()
+        assert [float(text.replace("\u2212", "-")) for text in shown] == [
+            pytest.approx(word["effect"], abs=0.006) for word in words
+        ]
+        page.locator("#text").press_sequentially(" glass")
+        sync_api.expect(page.locator("#took")).to_contain_text("ms")
+        rows = page.locator(".label")
+        sync_api.expect(rows.nth(1)).to_have_attribute("aria-expanded", "true")
+        assert page.locator(".label[aria-expanded=true]").count() == 1
+
+
+def test_a_page_that_is_come_back_to_is_as_it_was(page, address):
+    """Playwright's Chromium keeps no whole pages: it fills in the form when all has run."""
+    page.goto(address)
+    page.locator("#text").fill("red wine")
+    page.locator("label:has(input[value='3'])").click()
+    labels(page, 3)
+    page.goto(f"{address}healthz")
+    page.go_back()
+    sync_api.expect(page.locator("#text")).to_have_value("red wine")
+    labels(page, 3)
+    assert page.locator("input[name=k]:checked").get_attribute("value") == "3"
+
+
+def test_what_is_chosen_can_be_seen_in_forced_colours(browser, address):
+    context = browser.new_context(forced_colors="active")
+    page = context.new_page()
+    page.goto(address)
+    page.locator("#text").fill("red wine")
+    labels(page, 5)
+    ground = "node => getComputedStyle(node).backgroundColor"
+    of_sizes = page.locator("#sizes span").evaluate_all(f"all => all.map({ground})")
+    assert len(set(of_sizes)) == 2
+    assert page.locator(".bar").first.evaluate(ground) != page.locator(".track").first.evaluate(
+        ground
+    )
+    context.close()
+
+
+def test_what_is_heard_is_the_answer_and_not_the_time(page, address):
+    page.goto(address)
+    page.locator("#text").fill("red wine")
+    labels(page, 5)
+    sync_api.expect(page.get_by_role("status")).to_have_text(
+        f"5 labels, the best: {page.locator('.name').first.text_content()}"
+    )
+    page.locator("#text").fill("zzz")
+    sync_api.expect(page.get_by_role("status")).to_contain_text("No label")
+    assert page.locator("#took").get_attribute("aria-live") is None
+
+
 @pytest.fixture
 def replaced(text_model_path, tmp_path, monkeypatch):
     """A folder whose server looks often whether it has changed."""
@@ -260,6 +339,20 @@ def test_a_label_that_has_gone_with_its_model_is_not_explained(page, replaced):
         sync_api.expect(page.locator(".name", has_text="drink")).to_have_count(0)
         labels(page, 5)
         sync_api.expect(page.locator(".why")).to_have_count(0)
+        sync_api.expect(page.locator("#model")).to_contain_text("10 labels")
+
+
+def test_the_head_is_of_the_model_that_answers(page, replaced):
+    with served(replaced) as address:
+        page.clock.install()
+        page.goto(address)
+        page.locator("#text").fill("red wine")
+        sync_api.expect(page.locator("#model")).to_contain_text("11 labels")
+        load(replaced).without_labels(["drink"]).save(replaced)
+        until(page, address, "ok", 10)
+        page.clock.fast_forward(10_000)
+        page.locator("#text").fill("old car")
+        page.clock.run_for(1_000)
         sync_api.expect(page.locator("#model")).to_contain_text("10 labels")
 
 
