@@ -79,7 +79,7 @@ def test_names_that_no_label_has_and_missing_files_of_names_are_said(place, caps
 def test_a_name_stays_on_its_line(capsys, tmp_path):
     names = ["two\nlines", "wine\u2028"]
     model = LongtailClassifier(epochs=1).fit(
-        ["red wine", "fast car"] * 20, [names[:1], names[1:]] * 20
+        ["red wine", "fast car", "old car"] * 20, [names[:1], names[1:], names[1:]] * 20
     )
     model.save(tmp_path / "model")
     for more in ([], ["--explain"]):

@@ -7,6 +7,7 @@ import unicodedata
 import pytest
 
 from longtail.data import Dataset, InputWarning, LabelSpace
+from longtail.data.label_names import packed_by
 from longtail.errors import DataFormatError
 
 
@@ -52,7 +53,7 @@ def test_labels_packed_into_one_string_are_pointed_out(tmp_path):
         "c.tsv": "x\ta\ny\tb\nz\ta, b\nu\ta\nv\tc\n",  # fewer than half, but made of labels
         "a.jsonl": '{"text": "x", "labels": ["a|b"]}\n{"text": "y", "labels": []}\n',
     }.items():
-        with pytest.warns(InputWarning, match="a single one that holds .*write '|' between them"):
+        with pytest.warns(InputWarning, match="a single one that holds .* as label_separator"):
             read(tmp_path, content, name)
     assert read(tmp_path, "x\ta|b\ny\tb;c\n", "a.tsv").n_labels == 3
     assert read(tmp_path, "x\tLyon, France\ny\tParis, France\n", "a.tsv").n_labels == 2
@@ -113,3 +114,18 @@ def test_names_that_differ_by_blanks_are_pointed_out(tmp_path):
     labels.write_text("bread\n yeast\nbread \n")
     with pytest.warns(InputWarning, match=message):
         LabelSpace.read(labels)
+
+
+@pytest.mark.parametrize("separator", ["\t", "\n", "|", ";"])
+def test_what_hardly_stands_in_a_name_parts_several(separator):
+    names = {f"bread{separator}baking": 1, f"rye{separator}oats": 1, "dance": 1}
+    assert packed_by(names)[0] == separator
+
+
+def test_a_name_that_lines_of_a_labels_file_share_is_told(tmp_path):
+    (tmp_path / "labels.txt").write_text("bank\tmoney\nbank\tshore\nriver\tstream\n")
+    points = '{"text": "a shore", "labels": ["bank"]}\n{"text": "a stream", "labels": ["river"]}\n'
+    (tmp_path / "train.jsonl").write_text(points)
+    with pytest.warns(InputWarning, match=r"by a name that several lines .* share .*: 1, first at"):
+        dataset = Dataset.read(tmp_path / "train.jsonl", labels_file=tmp_path / "labels.txt")
+    assert list(dataset.label_lists()) == [[0], [2]]

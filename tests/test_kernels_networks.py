@@ -135,3 +135,12 @@ def test_as_many_words_as_there_are_take_no_memory_for_those_that_might_be():
     assert words.shape == (1500, 50)
     assert (words >= 0).sum(axis=1).tolist() == [4] * 1499 + [50]
     assert peak < 20e6  # not 400 MB
+
+
+def test_words_without_spaces_are_all_read_whatever_is_beside_them():
+    """Each character is a word, and any two neighbours are one: nearly twice as many as these."""
+    vectorizer = TextVectorizer(char_ngrams=None, min_df=1).fit(["東京大学", "red wine"] * 3)
+    for beside in ([], ["red"], ["red wine " * 20]):
+        row = word_sequences(vectorizer, ["東京大学", *beside], 500)[0]
+        words = [vectorizer.token(i) for i in row if i >= 0]
+        assert words == ["東", "京", "東京", "大", "京大", "学", "大学"]

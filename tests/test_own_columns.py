@@ -10,6 +10,7 @@ from command_line import SMALL, refused, rows, run, stdin_of
 from longtail import Dataset, load
 from longtail.cli import main
 from longtail.data import InputWarning
+from longtail.data.columns import Columns
 from longtail.errors import DataFormatError, InputError
 
 OWN = {"text_column": ["title", "more"], "labels_column": "tags", "label_separator": ";"}
@@ -268,7 +269,10 @@ def test_examples_of_new_labels_may_have_names_of_their_own(books, tmp_path, cap
     code, _, err = run(capsys, *what, "--examples", tmp_path / "tea.csv", *own)
     assert (code, err) == (
         0,
-        f"{tmp_path / 'larger'} knows 11 labels; {books / 'model'} knew 10.\n",
+        (
+            f"{tmp_path / 'tea.csv'} is read as in training: ';' between labels.\n"
+            f"{tmp_path / 'larger'} knows 11 labels; {books / 'model'} knew 10.\n"
+        ),
     )
 
 
@@ -305,3 +309,55 @@ def test_options_of_a_file_that_is_not_named_are_refused(
     message = refused(capsys, *(word.format(**names) for word in words))
     assert f"{words[-2]} says how --{file} is read, which is not there" in message
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
+def test_answers_of_a_model_are_read_as_it_writes_them(books, tmp_path, capsys, name):
+    answers = tmp_path / name
+    what = [books / "model", books / "books.csv"]
+    assert run(capsys, "predict", *what, "--top-k", 3, "--output", answers)[0] == 0
+    code, out, err = run(capsys, "evaluate", books / "model", answers)
+    assert (code, "is read as `predict` writes it" in err) == (0, True)
+    assert out.splitlines()[1].split()[:2] == ["P", "100.00"]
+    again = run(capsys, "predict", books / "model", answers, "--top-k", 3)
+    assert (again[0], len(again[1].splitlines())) == (0, 8 * len(list(rows())))
+
+
+def test_a_separator_of_the_training_is_told(place, tmp_path, capsys):
+    train, model = tmp_path / "a.csv", tmp_path / "model"
+    lines = [f"{point['text']},{';'.join(point['labels'])}" for point in list(rows()) * 8]
+    train.write_text("\n".join(["text,labels", *lines]) + "\n", encoding="utf-8")
+    options = ["--label-separator", ";", "--model", model, *SMALL]
+    assert run(capsys, "train", train, *options)[0] == 0
+    answers = tmp_path / "answers.csv"
+    assert run(capsys, "predict", model, train, "--top-k", 3, "--output", answers)[0] == 0
+    code, out, err = run(capsys, "evaluate", model, answers)
+    assert out.splitlines()[1].split()[:2] == ["P", "100.00"]
+    assert "labels are parted by '|'" in err
+    code, _, err = run(capsys, "evaluate", model, train, "--text-column", "text")
+    assert (code, "read as in training: ';' between labels" in err) == (0, True)
+
+
+@pytest.mark.parametrize("word", ["TAB", "tab", "newline"])
+def test_a_separator_is_no_word(word):
+    with pytest.raises(InputError, match=r"is a word. Pass the character itself: in a shell, \$'"):
+        Columns.of(label_separator=word)
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        (
+            {},
+            r'There is no key .labels., which the lines before have\. Write "labels": \[\] for no',
+        ),
+        ({"labels_column": "labels"}, r'Write "labels": null for no labels, or leave the line out'),
+    ],
+)
+def test_a_key_that_other_lines_have_is_not_to_be_called_otherwise(tmp_path, own, message):
+    lines = '{"text": "a", "labels": ["b"]}\n{"text": "a", "id": 3}\n'
+    with pytest.raises(DataFormatError, match=message):
+        read(tmp_path, lines, "a.jsonl", **own)
+    lines = '{"text": "a", "labels": ["b"]}\n{"labels": [], "id": 3}\n'
+    with pytest.raises(DataFormatError, match=r'Write "text": (null|"") for an empty text'):
+        read(tmp_path, lines, "a.jsonl", **own)

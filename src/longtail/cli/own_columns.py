@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from longtail.cli.notices import notice
+from longtail.cli.points import is_read_again
 from longtail.data.columns import USUAL, Columns, check_columns
 from longtail.data.formats import format_for_reading
+from longtail.data.json_lines import keys_of
+from longtail.data.kept import ANSWER_NAMES
 from longtail.data.line_kinds import PLAIN
+from longtail.data.paths import numbered_lines
 from longtail.errors import InputError, source_name
 
 if TYPE_CHECKING:
@@ -114,11 +122,21 @@ def columns_as_in_training(
         As an option names it; a format without names does without those of the training.
     """
     told, known = told_columns(arguments), _remembered(model)
-    if told == USUAL and known != USUAL:
-        has_names = _has_names(path, format_name)
-        if has_names:
-            notice(f"{source_name(path)} is read as in training: {_said(known)}.")
-        return told if has_names is False else known
+    if known == USUAL:
+        return told
+    has_names = _has_names(path, format_name)
+    if told == USUAL and has_names is False:
+        return told
+    if has_names and _is_answers(path, known):
+        notice(f"{source_name(path)} is read as `predict` writes it: labels are parted by '|'.")
+        return told
+    rest = Columns(
+        () if told.text else known.text,
+        None if told.labels else known.labels,
+        USUAL.separator if arguments.label_separator is not None else known.separator,
+    )
+    if has_names and rest != USUAL:
+        notice(f"{source_name(path)} is read as in training: {_said(rest)}.")
     separator = known.separator if arguments.label_separator is None else told.separator
     return Columns(told.text or known.text, told.labels or known.labels, separator)
 
@@ -172,6 +190,23 @@ def _has_names(path: str, format_name: str | None) -> bool | None:
         )
     except InputError:
         return None
+
+
+def _is_answers(path: str, known: Columns) -> bool:
+    """Tell a file of answers, as `predict` writes it, from one that is called as in training."""
+    names = _names_in(path) if is_read_again(path) else set()
+    is_as_known = known.has_names and names.issuperset({*known.text, known.labels} - {None})
+    return names.issuperset(ANSWER_NAMES) and not is_as_known
+
+
+def _names_in(path: str) -> set[str]:
+    """Return the cells of a header, or the keys of the first line."""
+    first = next((line for _, line in numbered_lines(path) if line.strip()), b"")
+    if first.lstrip().startswith(b"{"):
+        with suppress(msgspec.DecodeError):
+            return set(keys_of(first))
+    text = first.decode(errors="replace")
+    return set(next(csv.reader([text], delimiter="\t" if "\t" in text else ","), []))
 
 
 def _said(columns: Columns) -> str:

@@ -15,6 +15,7 @@ __all__ = ["USUAL", "Columns", "check_columns"]
 
 # Separators that were meant to be one character, as the command line passes them on.
 _ESCAPES = {r"\t": "a TAB", r"\n": "a line end", r"\r": "a carriage return"}
+_IN_WORDS = {"tab": r"\t", "newline": r"\n"}
 _N_SHOWN = 20  # of the columns that there are
 
 
@@ -62,6 +63,11 @@ class Columns:
                 f"The separator {self.separator} is a backslash and a letter, which no shell and "
                 f"no file takes for {_ESCAPES[self.separator]}. Pass that itself: in a shell, "
                 f"$'{self.separator}'."
+            )
+        if self.separator.lower() in _IN_WORDS:
+            raise InputError(
+                f"The separator {self.separator!r} is a word. Pass the character itself: in a "
+                f"shell, $'{_IN_WORDS[self.separator.lower()]}'."
             )
         names = [*self.text, *([] if self.labels is None else [self.labels])]
         for name in names:

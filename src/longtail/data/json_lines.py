@@ -98,6 +98,7 @@ class JsonRows:
         self._is_plain = columns == USUAL and not points_only  # most files, and quickest to read
         self._written = [json.dumps(key, ensure_ascii=False).encode() for key in keys.values()]
         self._decoder = msgspec.json.Decoder(_row_type(keys, kinds))
+        self._has_read = False
 
     def read(self, line: bytes, number: int) -> tuple[str, _Labels]:
         """Return the text and the labels of a line.
@@ -119,6 +120,7 @@ class JsonRows:
         for key in self._written:
             if line.count(key) > 1:
                 self._check_once(line, number)
+        self._has_read = True
         if self._is_plain:
             return row.text_0, row.labels
         parts = [getattr(row, field) or "" for field in self._keys if field != "labels"]
@@ -141,6 +143,8 @@ class JsonRows:
 
     def _explained(self, error: Exception, line: bytes, number: int) -> DataFormatError:
         """Say of a broken line what the decoder found and what the line should be."""
+        if self._has_read and str(error).startswith(_MISSING):
+            return self._missing_here(line, number)
         if self._is_usual:
             return self._not_usual(error, line, number)
         if str(error).startswith(_MISSING):
@@ -149,6 +153,18 @@ class JsonRows:
             return self._columns.missing(key, known, path=self._path, line=number, what="key")
         what = _with_hint(str(error))
         return DataFormatError(f"{what}. {_OWN_SHAPE}", path=self._path, line=number)
+
+    def _missing_here(self, line: bytes, number: int) -> DataFormatError:
+        """Say of a key that the lines before have how its absence is written."""
+        known = keys_of(line)
+        field, key = next((f, key) for f, key in self._keys.items() if key not in known)
+        none = "null" if not self._is_usual else "[]" if field == "labels" else '""'
+        stands_for = "no labels" if field == "labels" else "an empty text"
+        message = (
+            f"There is no key {key!r}, which the lines before have. Write {json.dumps(key)}: "
+            f"{none} for {stands_for}, or leave the line out."
+        )
+        return DataFormatError(message, path=self._path, line=number)
 
     def _not_usual(self, error: Exception, line: bytes, number: int) -> DataFormatError:
         """Say the same where keys are called as usual, and how they may be called otherwise."""

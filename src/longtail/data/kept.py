@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["IDS", "Kept", "Value"]
+__all__ = ["ANSWER_NAMES", "IDS", "Kept", "Value"]
 
 IDS = ("id", "uid", "key")  # one of these is kept without being asked for
 _QUOTED_IDS = tuple(f'"{name}"'.encode() for name in IDS)
-_OF_ANSWERS = {"text", "labels", "scores"}
+ANSWER_NAMES = frozenset({"text", "labels", "scores"})
 
 Value: TypeAlias = str | msgspec.Raw | None  # a cell; a value of JSON, as it is written; or none
 
@@ -57,7 +57,7 @@ class Kept:
     def __init__(self, asked: Sequence[str] = ()) -> None:
         with _told_by("keep"):
             self._columns = Columns(tuple(asked))
-        own = _OF_ANSWERS.intersection(asked)
+        own = ANSWER_NAMES.intersection(asked)
         if own:
             raise InputError(
                 f"Answers have {min(own)!r} of their own, so it cannot be kept beside it. Name "

@@ -79,7 +79,7 @@ def _tell_apart(
     matched: NDArray[np.int32], names: TextColumn, texts: TextColumn | None, known: LabelSpace
 ) -> None:
     """Match labels whose names several of the model's labels share, in place."""
-    shared = {name for name, count in Counter(known.names).items() if count > 1}
+    shared = known.shared_names
     own: dict[str, list[int]] = defaultdict(list)
     for label, name in enumerate(names):
         if name in shared:
@@ -98,7 +98,8 @@ def _tell_apart(
         warnings.warn(
             f"Several of the model's labels share a name, such as {unclear[0]!r}, and neither "
             "texts nor order tell which of them the points have: the first is taken (names: "
-            f"{len(unclear):,}). Pass the labels file that the model was trained with.",
+            f"{len(unclear):,}). Write ids in place of names; the model's own answers keep them "
+            "as a matrix (.npz).",
             InputWarning,
             stacklevel=7,  # whoever calls `Predictor.evaluate`
         )

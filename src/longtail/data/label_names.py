@@ -22,7 +22,7 @@ __all__ = ["check_name", "is_list_text", "names_in", "packed_by", "remark_on_twi
 _LIST_TEXT = re.compile(
     r"""\s*\[\s*(?:['"].*['"]\s*,?|\d+(?:\s*,\s*\d+)+)\s*\]\s*""", flags=re.DOTALL
 )
-_SURE = "|;"  # what stands between labels far more often than in one
+_SURE = "|;\t\n"  # what stands between labels far more often than in one
 _LEAST_MOVING = 0.2
 _FEW, _NEARLY_ALL = 0.05, 0.8  # of the points, and of the names
 
@@ -79,10 +79,10 @@ def is_list_text(name: str) -> bool:
 def packed_by(counts: Mapping[str, int]) -> tuple[str, int, str] | None:
     """Tell several labels in one string by what separates them, if most points have such a one.
 
-    A ``|`` or ``;`` is enough. A comma may also be part of a name, such as ``Paris, France``:
-    there, some of the parts that are in several names have to stand both in front and behind, as
-    countries do not. Fewer points are enough where nearly all parts are labels of other points;
-    only there is a blank no part of a name.
+    A ``|``, ``;``, TAB or line break is enough. A comma may also be part of a name, such as
+    ``Paris, France``: there, some of the parts that are in several names have to stand both in
+    front and behind, as countries do not. Fewer points are enough where nearly all parts are labels
+    of other points; only there is a blank no part of a name.
 
     Parameters
     ----------

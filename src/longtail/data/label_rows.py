@@ -28,6 +28,10 @@ UnknownLabels = Literal["error", "extend", "skip"]
 # What programs write where there is no value.
 _MISSING = ("nan", "NaN", "NAN", "None", "null", "NULL", "<NA>", "#N/A")
 
+_SHARED = (
+    "labels by a name that several lines of the labels file share (the first is taken: write ids "
+    "in place of names)"
+)
 _SKIP = Remedy("unknown_labels", "Or read with {}'skip' (drop it).")
 _EXTEND_OR_SKIP = Remedy(
     "unknown_labels", "Or read with {}'extend' (count it) or 'skip' (drop it)."
@@ -189,7 +193,9 @@ class LabelRows:
         if self._known is not None and self._known.names is None:
             return self._written_id(name, self._known.n_labels, line)
         label = -1 if self._known is None else self._known.ids_by_name.get(name, -1)
-        if label >= 0:
+        if self._known is not None and label >= 0:
+            if self._ids_are_lines and name in self._known.shared_names:
+                self.notes.add(_SHARED, line=line)
             return label
         if self._known is None or self._unknown == "extend":
             if name not in self._new_ids:
@@ -242,8 +248,8 @@ class LabelRows:
             self.notes.remark(
                 f"{n_points:,} of {len(ids):,} points with a label have a single one that holds "
                 f"{separator!r}, such as {example[:60]!r}, and is taken as one name: if these are "
-                "several labels, write '|' between them in TSV and CSV, and a list in JSON lines, "
-                "or pass what separates them as label_separator (--label-separator)"
+                "several labels, pass what separates them as label_separator (--label-separator); "
+                "where nothing is passed, that is '|' in TSV and CSV, and in JSON lines a list"
             )
 
     def _remark_on_missing(self) -> None:

@@ -17,7 +17,7 @@ from longtail.data.text_column import TextColumn
 from longtail.errors import DataFormatError, InputError, named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, KeysView, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -209,6 +209,11 @@ class LabelSpace:
     def names_are_unique(self) -> bool:
         """Whether there are names and no two labels share one."""
         return self.names is not None and len(self.ids_by_name) == self.n_labels
+
+    @property
+    def shared_names(self) -> KeysView[str]:
+        """Names that several labels share."""
+        return self._further_ids.keys()
 
     def name(self, label: int) -> str:
         """Return the name of a label id, or the id as a string where labels have no names.

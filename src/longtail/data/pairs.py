@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_pair", "write_pair"]
 
-_GRADED = "points with label values other than 1 (taken for 1: are the two files swapped?)"
+_GRADED = "points with label values other than 1 (taken for 1; or are the two files swapped?)"
 _WHAT = "A pair of sparse files"
 
 

@@ -244,7 +244,8 @@ def words_in_table(
 
     def read(start: int, stop: int) -> None:
         codes, offsets = joined_code_points(texts, start, stop)
-        longest = int(np.diff(offsets).max())  # in characters: a text has no more words
+        # In scripts without spaces each character is a word, and any two neighbours are one, too.
+        longest = 2 * int(np.diff(offsets).max())
         words = np.empty((stop - start, min(n_words, longest)), np.int32)
         n_most = read_words(codes, offsets, rules, table, words)
         parts[start] = words[:, :n_most].copy()
