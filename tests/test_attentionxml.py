@@ -242,9 +242,9 @@ def test_a_mean_of_weights_is_what_early_stopping_looks_at(points):
         return [entry["quality"] for entry in model.run_.history], model
 
     usual, _ = qualities()
-    averaged, model = qualities(average_after=2)
-    assert averaged[:2] == usual[:2]
-    assert averaged[2:] != usual[2:]
+    averaged, model = qualities(average_after=1)
+    assert averaged[:1] == usual[:1]
+    assert averaged[1:] != usual[1:]
     truth = csr_array(np.array(labels[1000:]) == np.arange(40)).astype(np.float32)
     reached = precision_at_k(model.predict_topk(texts[1000:], 1)[0], truth, 1)
     assert reached == pytest.approx(max(averaged), abs=0.15)
@@ -350,3 +350,14 @@ def test_bags_are_refused(points):
     model = AttentionXML(**SMALL, epochs=1).fit(texts[:50], labels[:50])
     with pytest.raises(InputError, match="words of a text in order"):
         model.predictor_.scorer.top_k(Bags.of(csr_array((2, 9), dtype=np.float32)), 2)
+
+
+@pytest.mark.parametrize("after", [0, 4])
+def test_a_mean_of_few_steps_is_of_each(points, after):
+    texts, labels = points
+    usual, averaged = (
+        AttentionXML(**SMALL, epochs=5, **changes).fit(texts[:60], labels[:60])
+        for changes in ({}, {"average_after": after})
+    )
+    found = [model.predict_topk(texts[:60])[1] for model in (usual, averaged)]
+    assert not np.array_equal(*found)

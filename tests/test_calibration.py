@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from longtail.recipes.dismec import DiSMEC
+from longtail.recipes.names import recipe as recipe_named
 from longtail.scorers.calibration import Calibration, logistic_weights
 
 
@@ -179,3 +180,33 @@ def test_what_is_doubted_leaves_a_tenth():
     assert sure.doubting(scores[:0], 0.5) is sure
     doubted = sure.doubting(scores, 0.9).probabilities(scores)
     assert doubted.mean() == pytest.approx(sure.probabilities(scores).mean() / 10, rel=1e-3)
+
+
+def test_shares_that_are_next_to_nothing_are_next_to_impossible():
+    random = np.random.default_rng(0)
+    shares = np.sort(random.random((2_000, 5)).astype(np.float32) ** 4, axis=1)[:, ::-1]
+    right = random.random(shares.shape) < shares
+    least = np.float32([[0.9, 1e-3, 1e-5, 0, -np.inf]])
+    as_they_are = Calibration.fit(shares, right).probabilities(least)[0]
+    of_shares = Calibration.fit(shares, right, of_shares=True)
+    found = of_shares.probabilities(least)[0]
+    assert found[0] > 0.7
+    assert (found[1:4] < 0.01).all()
+    assert (as_they_are[1:4] > 0.01).all()
+    assert (np.diff(found) <= 0).all()
+    assert found[4] == -np.inf
+    assert Calibration(**of_shares.config()) == of_shares
+    assert of_shares.doubting(shares[:, 0], 0.1).of_shares
+
+
+def test_a_folder_of_before_knows_nothing_of_shares():
+    assert Calibration(slope=2.0, intercept=0.0, first=0.0) == Calibration(2.0)
+
+
+@pytest.mark.parametrize("recipe", ["parabel", "bonsai", "annexml", "mach", "slice", "astec"])
+def test_recipes_whose_scores_are_shares_say_so(recipe):
+    texts = [f"{word} {i}" for i in range(20) for word in ("red wine", "old car")]
+    model = recipe_named(recipe)(n_threads=1, held_out=0.2)
+    model.fit(texts, [["drink"], ["vehicle"]] * 20)
+    assert model.predictor_.calibration.of_shares
+    assert model.predictor_.explain("red wine", k=1).labels[0].label == "drink"

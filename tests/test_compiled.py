@@ -17,6 +17,7 @@ from longtail import LongtailClassifier
 from longtail.blend.relations import RelationSizes
 from longtail.blend.score_network import ScoreNetwork
 from longtail.cli import main
+from longtail.compiled.blended import compiled_of
 from longtail.compiled.expanded import expanded
 from longtail.compiled.parts import answerer_from, dimension_of
 from longtail.compiled.scorer import CompiledScorer
@@ -483,3 +484,18 @@ def test_bags_are_read_as_they_are(model):
     ids, scores = model.compressed("int8").scorer.top_k(bags, 3)
     assert ids.tolist() == [[-1, -1, -1]]
     assert np.isneginf(scores).all()
+
+
+@pytest.mark.parametrize("row", [-1, 10**9, 2**31 - 2])
+def test_near_points_of_a_damaged_file_have_no_labels(model, row):
+    scorer = compiled_of(model.scorer)
+    assert len(scorer.labels_of_point(0))
+    assert not len(scorer.labels_of_point(row))
+    labels = scorer.parts.point_labels.copy()
+    labels[:] = 10**9
+    damaged = CompiledScorer(
+        scorer.parts._replace(point_labels=read_only(labels, np.int32)),
+        scorer.sizes,
+        scorer.related,
+    )
+    assert not len(damaged.labels_of_point(0))

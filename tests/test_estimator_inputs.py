@@ -18,7 +18,7 @@ from longtail.data.from_python import labels_from, texts_from
 from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError
-from longtail.estimators.json_values import json_value
+from longtail.estimators.json_values import code_of, json_value
 from longtail.estimators.limits import check_settings
 from longtail.predictor import Predictor
 from longtail.progress import ProgressBar
@@ -376,8 +376,9 @@ def test_settings_are_the_same_values_in_every_process():
         def __init__(self):
             self.size, self.parts = 3, (1, 2)
 
-    assert json_value(Mine()) == {"type": "Mine", "size": 3, "parts": [1, 2]}
-    assert json_value([Mine, None, np.int64(2)]) == [Mine.__qualname__, None, 2]
+    code = code_of(Mine)["code"]
+    assert json_value(Mine()) == {"type": "Mine", "size": 3, "parts": [1, 2], "code": code}
+    assert json_value([Mine, None, np.int64(2)]) == [f"{Mine.__qualname__} {code}", None, 2]
 
 
 def test_functions_with_other_arguments_are_other_settings():
@@ -505,3 +506,11 @@ def test_of_several_processes_the_first_one_saves(monkeypatch, tmp_path):
         monkeypatch.setattr("longtail.estimators.estimator.processes", lambda place=place: place)
         model.save(tmp_path / "model")
         assert (tmp_path / "model").exists() == (rank == 0)
+
+
+def test_classes_that_are_written_otherwise_are_told():
+    texts, classes = ["red wine", "old car"] * 20, [0, 1] * 20
+    model = LongtailClassifier(dimension=16, n_threads=1).fit(texts, classes)
+    assert model.score(texts, classes) == 1.0
+    with pytest.warns(InputWarning, match="does not know 40 of the 40 classes .* such as '0'.* 0,"):
+        assert model.score(texts, [str(one) for one in classes]) == 0.0

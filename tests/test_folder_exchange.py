@@ -170,3 +170,23 @@ def test_a_folder_that_is_being_exchanged_is_waited_for(tmp_path):
     target.rename(tmp_path / "gone")
     with pytest.raises(ModelFolderError, match="There is no model folder"):
         ModelFolder.open(target)
+
+
+def test_two_who_save_at_once_leave_one_whole_model(tmp_path):
+    target, problems = tmp_path / "model", []
+
+    def writer(value):
+        try:
+            for _ in range(40):
+                save(target, value)
+        except Exception as error:  # noqa: BLE001 - whatever it is
+            problems.append(error)
+
+    writers = [threading.Thread(target=writer, args=[value]) for value in (1, 2)]
+    for one in writers:
+        one.start()
+    for one in writers:
+        one.join()
+    assert not problems
+    assert ModelFolder.open(target).manifest["value"] in {1, 2}
+    assert names(tmp_path) == ["model"]

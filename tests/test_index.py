@@ -361,3 +361,12 @@ def test_a_row_of_many_equal_ones_is_not_near_itself():
     near = ExactIndex(np.ones((5, 2))).near_rows(2)
     assert near.shape == (5, 2)
     assert not (near == np.arange(5)[:, np.newaxis]).any()
+
+
+@pytest.mark.parametrize("index", [ExactIndex, CodedIndex])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_vectors_that_are_no_numbers_are_told(index, wrong):
+    vectors = np.eye(3, dtype=np.float32)
+    vectors[1, 1] = wrong
+    with pytest.raises(InputError, match="NaN, infinity"):
+        index(vectors).query(np.ones((1, 3), np.float32), k=3)

@@ -24,6 +24,7 @@ from longtail.label_changes.new_labels import SharedSpaceVectors
 from longtail.matching.cluster_scores import NeuralMatcher
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
 from longtail.recipes.dexa import DEXA
+from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.ngame import NGAME
 from longtail.recipes.own_parts import check_parts
 from longtail.recipes.slice import Slice
@@ -31,6 +32,7 @@ from longtail.recipes.spen import SPEN
 from longtail.recipes.xtransformer import XTransformer
 from longtail.scorers.deepxml import Ranker
 from longtail.scorers.label_vectors import LabelVectors
+from longtail.scorers.one_vs_rest import OneVsRestScorer
 from longtail.siamese.pair_losses import ProbabilisticContrast, TripletLoss
 from longtail.surrogates.label_indexing import PointFeatures
 from longtail.surrogates.meta_label_task import MetaLabelTask
@@ -81,9 +83,9 @@ def test_meta_labels_may_come_in_any_form(found):
         (np.array([0.0, 1.0]), r"whole numbers from 0, .* got float64 \(2,\)"),
         (["a", "b"], "whole numbers"),
         ([0], "Pass one cluster per label"),
-        ([0, -2], "allowed are 0 to 0"),
-        ([0, 2**32 + 1], "from 0 to 4294967297: beyond int32"),
-        (np.array([0, 2**64 - 1], np.uint64), "beyond int32"),
+        ([0, -2], "from -2 to 0. Number them from 0"),
+        ([0, 10**7], "from 0 to 10000000. Number them from 0, since each takes memory"),
+        (np.array([0, 2**64 - 1], np.uint64), "Number them from 0"),
     ],
 )
 def test_what_is_no_meta_label(found, message):
@@ -209,7 +211,7 @@ def test_an_encoder_that_was_trained_on_is_looked_at():
         (LabelVectors(np.ones((1, 4)), np.ones(1)), r"vectors of \(1, 4\) .* there are 2 labels"),
         (LabelVectors(np.ones((2, 3)), np.ones(2)), r"Return vectors of \(2, 4\)"),
         (LabelVectors(np.ones((2, 4)), np.ones(1)), r"biases of \(1,\), but"),
-        (LabelVectors(np.full((2, 4), np.nan), np.ones(2)), "returned NaN"),
+        (LabelVectors(np.full((2, 4), np.nan), np.ones(2)), "returned holds NaN"),
     ],
 )
 def test_what_is_no_classifier(found, message):
@@ -252,6 +254,7 @@ class OwnTransform(Unchanged):
         (OwnTransform(), "is an OwnTransform, which a model folder could not be opened with"),
         (Rectified(np.eye(3), np.ones(3)), r"matrix of \(3, 3\) .* Return one of \(4, 4\)"),
         (Rectified(np.eye(4), np.ones(3)), r"bias of \(3,\)"),
+        (Rectified(np.full((4, 4), np.nan), np.ones(4)), "`frozen` returns holds NaN"),
     ],
 )
 def test_what_is_no_transform(found, message):
@@ -689,6 +692,8 @@ def test_a_loss_of_pairs_is_a_number(value):
         (lambda rows: rows[:1], "3 arrays of"),
         (lambda rows: [row[:, :3] for row in rows], r"got \[\(1, 3\)"),
         (lambda rows: [row * np.nan for row in rows], "returned NaN"),
+        (lambda rows: [row.tolist() for row in rows], "arrays of float32"),
+        (lambda rows: [5 * row for row in rows], "rows of length 1, or of zeros, got lengths from"),
     ],
 )
 def test_vectors_of_new_labels_fit_the_others(change, message):
@@ -699,3 +704,63 @@ def test_vectors_of_new_labels_fit_the_others(change, message):
     model = LongtailClassifier(dimension=16, n_threads=1).fit(TEXTS, LABELS).predictor_
     with pytest.raises(InputError, match=message):
         with_labels(model, {"boat": "old boat"}, vectors=Vectors())
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e38])
+def test_a_slope_of_pairs_is_finite(value):
+    class Loss(TripletLoss):
+        def slope(self, cosines, rows, columns):
+            return 1.0, torch.full_like(cosines, value)
+
+    with pytest.raises(InputError, match="slope that Loss returns holds NaN, infinite or huge"):
+        NGAME(encoder_loss=Loss(), dimension=4, n_threads=1).fit(TEXTS, LABELS)
+
+
+def test_classifiers_are_arrays():
+    with pytest.raises(InputError, match="Classifiers are arrays of float32, got a Tensor"):
+        LabelVectors(torch.zeros(2, 4, requires_grad=True), np.ones(2))
+
+
+class OwnScorer(OneVsRestScorer):
+    """A scorer of somebody else's, whose answers are what they are."""
+
+    change = None
+
+    def top_k(self, *args):
+        return type(self).change(*super().top_k(*args))
+
+    def config(self):
+        return {"kind": "own"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda *_: None, "must return ids and scores .* got a NoneType"),
+        (lambda ids, scores: (ids[:1], scores), r"two arrays of \(\d+, 2\), got \[\(1, 2\)"),
+        (lambda ids, scores: (ids + 7, scores), "from 0 to 1, or -1 for none, got int32 from"),
+        (lambda ids, scores: (ids.astype(float), scores), "got float64 from"),
+        (lambda ids, scores: (ids, scores * np.nan), "or NaN"),
+    ],
+)
+def test_answers_of_a_scorer_are_looked_at(change, message):
+    class Own(DiSMEC):
+        def _learn(self, *args):
+            return OwnScorer(**vars(super()._learn(*args)))
+
+    OwnScorer.change = staticmethod(change)
+    with pytest.raises(InputError, match=message):
+        Own(n_threads=1).fit(TEXTS, LABELS)
+
+
+def test_a_scorer_that_no_folder_can_hold_is_not_saved(tmp_path):
+    class Own(DiSMEC):
+        def _learn(self, *args):
+            return OwnScorer(**vars(super()._learn(*args)))
+
+    OwnScorer.change = staticmethod(lambda *found: found)
+    model = Own(n_threads=1).fit(TEXTS, LABELS)
+    assert model.score(TEXTS, LABELS) == 1.0
+    with pytest.raises(InputError, match="an OwnScorer, which a model folder could not be opened"):
+        model.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()

@@ -75,7 +75,9 @@ def test_an_interrupted_training_goes_on_to_the_same_model(folder, tmp_path, mod
     with pytest.raises(KeyboardInterrupt):
         DEXA(**settings).fit_dataset(data, callbacks=[Killer(1)], **place)
     resumed = DEXA(**settings).fit_dataset(data, **place)
-    np.testing.assert_array_equal(whole.predict_topk(TEXTS)[1], resumed.predict_topk(TEXTS)[1])
+    # Of torch's products the last bit depends on where in memory their arrays came to lie.
+    found = [model.predict_topk(TEXTS)[1] for model in (whole, resumed)]
+    np.testing.assert_allclose(*found, rtol=1e-5)
 
 
 def test_the_scorer_is_the_compiled_one_around_a_bag():

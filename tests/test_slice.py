@@ -143,3 +143,14 @@ class TestSlice:
         y = csr_array((points.toarray()[:, :8] > 0.3).astype(int))
         model = Slice(held_out=0.2, n_threads=1).fit(points, y)
         assert "score fusion" in model.run_.timings
+
+
+def test_more_labels_are_shortlisted_than_usual():
+    random = np.random.default_rng(0)
+    vectors = unit_rows(random.normal(size=(800, 24)).astype(np.float32))
+    labels = csr_array(np.eye(400, dtype=np.float32)[np.arange(800) % 400])
+    settings = {"n_threads": 1, "held_out": 0.0}
+    for size in (50, 350):
+        model = Slice(shortlist_size=size, **settings).fit(csr_array(vectors), labels)
+        ids, _ = model.predict_topk(csr_array(vectors[:20]), k=400)
+        assert ((ids >= 0).sum(axis=1) == size).all()

@@ -143,7 +143,8 @@ def explain(
     labels = ids[0][ids[0] >= 0]
     bags = model.bags([text])
     words, bags_without = _without_each_word(model.vectorizer, text, bags)
-    scores, others = _scores_of(model, _joined([bags, *bags_without]), labels)
+    found = _scores_of(model, _joined([bags, *bags_without]), labels)
+    scores, others = (model.calibration.as_read(some) for some in found)
     is_first = (scores > others).astype(np.float32)
     is_moved = (np.ptp(scores, axis=0) >= SAME_SCORE) | (np.ptp(is_first, axis=0) > 0)
     scores[:, ~is_moved] -= others[:, ~is_moved]

@@ -38,6 +38,7 @@ _HIDDEN, _BEFORE = "partial", "old"
 _LONGEST_EXCHANGE, _MOMENT = 1.0, 0.001  # seconds
 Found = TypeVar("Found")
 _REFUSALS = {errno.EBUSY, errno.EXDEV, errno.EACCES, errno.EPERM, errno.EROFS}
+_TAKEN = {errno.ENOTEMPTY, errno.EEXIST}
 
 
 def hidden_beside(target: Path, what: str) -> Path:
@@ -254,17 +255,34 @@ def _exchange_folders(partial: Path, target: Path) -> None:
     Who is killed between the two names leaves both folders whole, the old one under a hidden name
     beside.
     """
+    while not _is_exchanged(partial, target):
+        pass  # another process has put its folder there meanwhile: the next to be exchanged
+
+
+def _is_exchanged(partial: Path, target: Path) -> bool:
+    """Try to give the new folder its name; return whether that was free."""
     before = hidden_beside(target, _BEFORE)
-    had_old = target.exists()
-    if had_old:
-        target.rename(before)
+    had_old = _is_moved(target, before)
+    is_taken = False
     try:
         partial.rename(target)
-    except BaseException:  # Ctrl-C, too
-        if had_old:
+    except BaseException as error:  # Ctrl-C, too
+        is_taken = isinstance(error, OSError) and error.errno in _TAKEN
+        if had_old and not is_taken:
             before.rename(target)
-        raise
+        if not is_taken:
+            raise
     shutil.rmtree(before, ignore_errors=True)
+    return not is_taken
+
+
+def _is_moved(target: Path, before: Path) -> bool:
+    """Give the old folder a hidden name; return whether there is one."""
+    try:
+        target.rename(before)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def read_whole(folder: Path, last: str, read: Callable[[], Found]) -> Found:

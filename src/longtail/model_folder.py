@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -116,9 +117,9 @@ def write_model_folder(
     old = check_target(path)
     target = Path(path).resolve()
     try:
-        with new_folder_for(target) as partial:
-            _write_files(partial, content, groups, texts)
-            exchange(partial, target, last=MANIFEST, old=old)
+        with new_folder_for(target) as new:
+            _write_files(new, content, groups, texts)
+            exchange(new, target, last=MANIFEST, old=old)
     except OSError as error:
         raise ModelFolderError(_explain_write_failure(target, error)) from error
 
@@ -157,11 +158,8 @@ def check_target(path: str | Path) -> set[str]:
     if target.exists() and not target.is_dir():
         raise ModelFolderError(f"{target} is a file. Name a new folder for the model.")
     check_writable(target)
-    present = would_be_lost(target) if target.exists() else set()
-    if not present:
-        return set()
     try:
-        own = {MANIFEST, *read_manifest(target).files}
+        present, own = read_whole(target, MANIFEST, partial(_names_in, target))
     except ModelFolderError as error:
         raise ModelFolderError(
             f"{target} holds files but is not a model folder that may be replaced. "
@@ -173,6 +171,12 @@ def check_target(path: str | Path) -> set[str]:
             "model would delete. Move that file away, or name another folder."
         )
     return own
+
+
+def _names_in(target: Path) -> tuple[set[str], set[str]]:
+    """Return what would be lost with a folder, and which files are of the model in it."""
+    present = would_be_lost(target) if target.exists() else set()
+    return present, {MANIFEST, *read_manifest(target).files} if present else set()
 
 
 def _group_arrays(arrays: Arrays) -> dict[str, dict[str, NDArray[np.generic]]]:

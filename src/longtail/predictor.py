@@ -28,7 +28,7 @@ from longtail.label_changes.renamed import with_names
 from longtail.metrics.propensity import USUAL_PROPENSITY
 from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.named_parts import with_prefix
-from longtail.restoring import parts_in
+from longtail.restoring import check_kept, parts_in
 from longtail.restriction import Restriction, check_threshold
 from longtail.unpickled import make_read_only
 
@@ -336,13 +336,16 @@ class Predictor:
 
         Raises
         ------
+        InputError
+            If the scorer is one of a user's own, which no folder can hold.
         ModelFolderError
             If the folder cannot be written; then nothing is left behind.
         """
-        arrays = self.scorer.to_arrays()
+        config, arrays = self.scorer.config(), self.scorer.to_arrays()
+        check_kept(self.scorer, config)
         manifest = {
             "description": self.description,
-            "scorer": self.scorer.config(),
+            "scorer": config,
             "calibration": self.calibration.config(),
             "n_features": self.n_features,
             "n_labels": self.n_labels,

@@ -12,7 +12,7 @@ from longtail.compiled.scorer import CompiledScorer
 from longtail.data.label_space import LabelSpace
 from longtail.data.point_input import PointInput
 from longtail.data.vectorizer import TextVectorizer
-from longtail.errors import RETRAIN, InputError, ModelFolderError
+from longtail.errors import RETRAIN, InputError, ModelFolderError, named
 from longtail.named_parts import without_prefix
 from longtail.scorers.annexml import AnnexMLScorer
 from longtail.scorers.calibration import Calibration
@@ -33,7 +33,7 @@ from longtail.scorers.probabilistic_tree import ProbabilisticTreeScorer
 from longtail.scorers.slice import SliceScorer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from longtail.named_parts import Arrays
     from longtail.scorers.protocols import Scorer
 
-__all__ = ["PredictorParts", "parts_in", "scorer_from"]
+__all__ = ["PredictorParts", "check_kept", "parts_in", "scorer_from"]
 
 
 class PredictorParts(TypedDict):
@@ -136,7 +136,32 @@ def _check_sizes(parts: PredictorParts) -> None:
 
 def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
     """Return the scorer that a model folder describes."""
-    kinds = {
+    scorer: Scorer = _kinds()[config["kind"]](config, arrays)
+    return scorer
+
+
+def check_kept(scorer: Scorer, config: Mapping[str, Any]) -> None:
+    """Raise InputError unless a model folder with this scorer can be opened again.
+
+    Examples
+    --------
+    >>> from longtail.restoring import check_kept
+    >>> check_kept("a scorer of one's own", {"kind": "own"})
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: The scorer is a str, which a model folder could not be opened ...
+    """
+    if config.get("kind") not in _kinds():
+        raise InputError(
+            f"The scorer is {named(scorer)}, which a model folder could not be opened with: it "
+            "holds arrays and no code. Return one of those in longtail.scorers, or keep the model "
+            "in memory."
+        )
+
+
+def _kinds() -> Mapping[str, Callable[..., Any]]:
+    """Return how scorers are made again, by the kind that a folder names."""
+    return {
         "annexml": AnnexMLScorer.from_parts,
         "blended": BlendedScorer.from_parts,
         "compiled": CompiledScorer.from_parts,
@@ -155,9 +180,6 @@ def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
         "hashed-labels": HashedLabelsScorer.from_parts,
         "one-vs-all": OneVsAllScorer.from_parts,
     }
-    make: Any = kinds[config["kind"]]
-    scorer: Scorer = make(config, arrays)
-    return scorer
 
 
 def _ensemble_from(config: Mapping[str, Any], arrays: Arrays) -> EnsembleScorer:

@@ -210,7 +210,9 @@ class LabelAttention:
         """Return the level with the mean of its weights kept, where one is asked for."""
         if self.average_after is None:
             return None
-        return AveragedTask(level, level.weights(), self.average_after * batches.n_batches())
+        n_batches = batches.n_batches()
+        n_before, n_steps = self.average_after * n_batches, self.schedule.epochs * n_batches
+        return AveragedTask.after(level, level.weights(), n_before, n_steps)
 
 
 def _centroids(

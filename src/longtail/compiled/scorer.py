@@ -15,6 +15,7 @@ from longtail.compiled.checks import check_answerer, check_search_sizes
 from longtail.compiled.layout import laid_out, network_laid_out
 from longtail.compiled.parts import answerer_from, arrays_of, dimension_of, most_frequent
 from longtail.compiled.scratch import log_ranks_of, new_scratch
+from longtail.data.csr import is_within
 from longtail.errors import InputError
 from longtail.kernels.answer import Answerer, answer_bags, near_rows
 from longtail.kernels.answer_text import answer_text
@@ -220,10 +221,13 @@ class CompiledScorer:
         return ids[:n_found], similarities[:n_found]
 
     def labels_of_point(self, row: int) -> Ids:
-        """See `KnowsPoints`."""
+        """See `KnowsPoints`; of a damaged file, those that there are."""
         starts, labels = self.parts.point_starts, self.parts.point_labels
+        if not 0 <= row < len(starts) - 1:
+            return labels[:0]
         first, after = span_of(starts, row, len(labels))
-        return labels[first:after]
+        own = labels[first:after]
+        return own if is_within(own, 0, self.n_labels) else own[:0]
 
     def with_network(self, network: ScoreNetwork) -> CompiledScorer:
         """Return the same model, on the same tables, that blends scores by another network.

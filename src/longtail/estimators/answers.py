@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, ValuesView
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,11 @@ from scipy.sparse import csr_array
 from longtail.data.dataset import Dataset
 from longtail.data.foreign import as_classes, own_dtype
 from longtail.data.from_python import LabelForm, labels_from
+from longtail.data.input_notes import InputWarning
 from longtail.errors import InputError
 from longtail.estimators.feature_names import check_feature_names
 from longtail.estimators.scikit_learn import Parameters, not_fitted
-from longtail.evaluation import warn_of_unknown_labels
+from longtail.evaluation import LEAST_KNOWN, warn_of_unknown_labels
 from longtail.metrics import precision_at_k
 from longtail.metrics.propensity import USUAL_PROPENSITY
 from longtail.predictor import LARGEST_K, Predictor
@@ -151,7 +153,9 @@ class AnsweringEstimator(Parameters):
         y = rereadable(y)
         labels, space, form = labels_from(y, len(ids))
         if self.label_form_ is form is LabelForm.CLASSES:
-            return float(np.mean(self._best_classes(ids) == as_classes(y)))
+            true = as_classes(y)
+            self._warn_of_unknown_classes(true)
+            return float(np.mean(self._best_classes(ids) == true))
         n_labels = self.predictor_.n_labels
         if space.names is None and form in MATRICES and space.n_labels != n_labels:
             raise InputError(
@@ -180,6 +184,19 @@ class AnsweringEstimator(Parameters):
     def _check_is_fitted(self) -> None:
         if not hasattr(self, "predictor_"):
             raise not_fitted(self)
+
+    def _warn_of_unknown_classes(self, true: NDArray[Any]) -> None:
+        """Warn where most points have classes that the model does not know, or by another type."""
+        known = set(self.classes_.tolist())
+        unknown = [value for value in true.tolist() if value not in known]
+        if len(unknown) > (1 - LEAST_KNOWN) * len(true):
+            warnings.warn(
+                f"The model does not know {len(unknown):,} of the {len(true):,} classes of the "
+                f"points, such as {unknown[0]!r}, which count as misses. It knows "
+                f"{self.classes_[0].item()!r}, for one: were they written otherwise?",
+                InputWarning,
+                stacklevel=3,
+            )
 
     def _best_classes(self, ids: NDArray[np.int32]) -> NDArray[Any]:
         """Return the class of each point from the ids of its best labels."""

@@ -29,7 +29,7 @@ from longtail.estimators.answers import AnsweringEstimator, matrix_dtype, reread
 from longtail.estimators.calibrating import calibrated
 from longtail.estimators.feature_names import feature_names
 from longtail.estimators.holding_out import LARGEST_HELD_OUT
-from longtail.estimators.json_values import json_value
+from longtail.estimators.json_values import code_of, json_value
 from longtail.estimators.limits import check_min_df, check_settings
 from longtail.estimators.scikit_learn import classifier_tags
 from longtail.estimators.splitting import split_data
@@ -297,7 +297,8 @@ class LabelEstimator(AnsweringEstimator):
         self, dataset: Dataset, features: csr_array, set_aside: csr_array | None
     ) -> Fingerprint:
         """Return what checkpoints of this training are known by."""
-        space, settings = dataset.label_space, {"recipe": type(self).__name__, **self._settings()}
+        space, kind = dataset.label_space, type(self)
+        settings = {"recipe": kind.__name__, **code_of(kind), **self._settings()}
         about = (features, dataset.labels, dataset.texts, space.names, space.texts)
         return fingerprint(settings, *about, set_aside)
 

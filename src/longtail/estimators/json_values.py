@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields, is_dataclass
 from functools import partial
 from hashlib import sha256
@@ -10,13 +11,24 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["json_value"]
+from longtail.errors import InputError, named
+
+__all__ = ["code_of", "json_value"]
+
+_CONSTANTS = (str, int, float, tuple, type(None))
+_OF_PYTHON = {"builtins", "typing", "abc", "torch.nn.modules.module"}
 
 
 def json_value(value: Any) -> Any:
     """Return a hyper-parameter, which may be a part of a recipe, as JSON values.
 
-    The same settings give the same values in every process: a checkpoint is known by them.
+    The same settings give the same values in every process: a checkpoint is known by them. So code
+    of a user's own counts, too, as training would otherwise go on with another.
+
+    Raises
+    ------
+    InputError
+        If a part holds itself, or a string no file can hold.
 
     Examples
     --------
@@ -25,14 +37,26 @@ def json_value(value: Any) -> Any:
     >>> json_value((3, Schedule(epochs=2, learning_rate=0.1)))[1]["epochs"]
     2
     """
+    try:
+        return _json_value(value)
+    except RecursionError as error:
+        raise InputError(
+            f"{named(value, first=True)} holds itself, so it cannot be written down as a setting. "
+            "Leave that reference out."
+        ) from error
+
+
+def _json_value(value: Any) -> Any:
+    """See `json_value`."""
     if isinstance(value, np.ndarray):
         return f"array {value.shape} {sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
     if isinstance(value, list | tuple):
-        return [json_value(part) for part in value]
-    if isinstance(value, np.generic):
-        return value.item()
-    if value is None or isinstance(value, str | int | float):
-        return value
+        return [_json_value(part) for part in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if value is None or isinstance(value, int | float):
+        return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
     return _name_of(value) or _json_object(value)
 
 
@@ -46,16 +70,62 @@ def _json_object(value: Any) -> Any:
         parts = vars(value)
     else:
         return repr(value)
-    own = {name: json_value(part) for name, part in parts.items()}
-    return {"type": type(value).__name__, **own}
+    own = {name: _json_value(part) for name, part in parts.items()}
+    return {"type": type(value).__name__, **own, **code_of(type(value))}
 
 
 def _name_of(value: Any) -> str | None:
     """Return what tells a class or a function from others, if it is one."""
     name: str | None = getattr(value, "__qualname__", None)
-    if not isinstance(value, FunctionType) or value.__name__ != "<lambda>":
-        return name
-    code = value.__code__
-    constants = [part for part in code.co_consts if not isinstance(part, CodeType)]
-    content = repr((code.co_code, code.co_names, constants))
-    return f"{name} {sha256(content.encode()).hexdigest()}"
+    if isinstance(value, FunctionType) and not _is_ours(value):
+        return f"{name} {_digest(_content('', value))}"
+    if isinstance(value, type) and (code := code_of(value)):
+        return f"{name} {code['code']}"
+    return name
+
+
+def code_of(kind: type) -> dict[str, str]:
+    """Return what tells the code of a class from that of another; nothing of longtail's.
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.estimators.json_values import code_of
+    >>> code_of(LongtailClassifier)
+    {}
+    """
+    own = [base for base in kind.__mro__ if not (_is_ours(base) or base.__module__ in _OF_PYTHON)]
+    members = [(name, member) for base in own for name, member in sorted(vars(base).items())]
+    content = [(name, found) for name, member in members if (found := _content(name, member))]
+    return {"code": _digest(content)} if content else {}
+
+
+def _content(name: str, member: Any) -> Any:
+    """Return what a function does, or the value of a constant; None for anything else."""
+    member = getattr(member, "__func__", getattr(member, "fget", member))
+    if isinstance(member, FunctionType):
+        held = [cell.cell_contents for cell in member.__closure__ or ()]
+        given = [*(member.__defaults__ or ()), *(member.__kwdefaults__ or {}).values(), *held]
+        return _of_code(member.__code__), [part for part in given if isinstance(part, _CONSTANTS)]
+    is_own = isinstance(member, _CONSTANTS) and not name.startswith("__")
+    return (member,) if is_own else None
+
+
+def _of_code(code: CodeType) -> Any:
+    """Return what code does, wherever it stands, and whatever order a set of constants has."""
+    parts: list[Any] = []
+    for part in code.co_consts:
+        is_set = isinstance(part, frozenset)
+        parts.append(sorted(map(repr, part)) if is_set else part)
+    inner = [_of_code(part) if isinstance(part, CodeType) else part for part in parts]
+    return (code.co_code, code.co_names, inner)
+
+
+def _is_ours(value: Any) -> bool:
+    """Tell longtail's own code, which stays as it is from one run to the next."""
+    return str(value.__module__).partition(".")[0] == "longtail"
+
+
+def _digest(content: Any) -> str:
+    """Return a digest that is the same in every process."""
+    return sha256(repr(content).encode(errors="backslashreplace")).hexdigest()

@@ -9,7 +9,7 @@ import numpy as np
 from longtail.errors import require_positive
 from longtail.index.biased import as_bias, with_ones
 from longtail.index.exact import ExactIndex
-from longtail.index.protocol import as_queries
+from longtail.index.protocol import as_queries, check_bounds
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_codes import byte_codes, code_unit
 from longtail.kernels.jit import over_row_chunks
@@ -50,6 +50,7 @@ class CodedIndex(ExactIndex):
         self, vectors: ArrayLike, *, bias: ArrayLike | None = None, n_threads: int = 1
     ) -> None:
         super().__init__(vectors, bias=bias, n_threads=n_threads)
+        check_bounds(self.vectors)
         self._unit = code_unit(self.vectors, self.bias)
         one = read_only(np.ones((1, 1)), np.float32)
         self._unit_of_queries = code_unit(one, as_bias(None, 1))  # of directions

@@ -83,7 +83,10 @@ class ExactIndex:
             exact_topk(matrix, self.vectors, self.bias, start, stop, ids, similarities)
 
         over_row_chunks(work, len(matrix), n_threads=self.n_threads, chunk=128)
-        if not np.isfinite(similarities[ids >= 0]).all():  # sooner than to read all vectors before
+        # What is no number is never among the best: then there are too few. That is seen sooner
+        # than all vectors are read.
+        n_best = min(k, len(self.vectors))
+        if (ids[:, :n_best] < 0).any() or not np.isfinite(similarities[:, :n_best]).all():
             raise InputError(f"The vectors of the index hold {OUT_OF_BOUNDS}")
         return ids, similarities
 

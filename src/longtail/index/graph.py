@@ -11,7 +11,7 @@ from longtail.data.csr import fits_rows, is_within
 from longtail.errors import InputError, require_positive
 from longtail.index.biased import as_bias, most_biased, some_of
 from longtail.index.graph_building import GraphBuilder, group_equal_rows
-from longtail.index.protocol import LARGEST_NUMBER, OUT_OF_BOUNDS, as_queries, as_vectors
+from longtail.index.protocol import as_queries, as_vectors, check_bounds
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_codes import MAX_DIMENSION
 from longtail.kernels.graph import search_rows
@@ -152,8 +152,7 @@ class GraphIndex:
                 f"A graph index takes at most {MAX_DIMENSION} dimensions, got {matrix.shape[1]}. "
                 "Use an ExactIndex."
             )
-        if not max(-matrix.min(), matrix.max()) <= LARGEST_NUMBER:  # a mask would be large
-            raise InputError(f"The vectors hold {OUT_OF_BOUNDS}")
+        check_bounds(matrix)
         own = as_bias(bias, len(matrix))
         firsts, *groups = group_equal_rows(matrix, own, n_threads)
         if len(firsts) < len(matrix):

@@ -18,6 +18,7 @@ __all__ = [
     "VectorIndex",
     "as_queries",
     "as_vectors",
+    "check_bounds",
 ]
 
 LARGEST_NUMBER = 1e15  # products of two such are finite in float32, and sums of 65,536 of those
@@ -84,6 +85,19 @@ def as_vectors(vectors: ArrayLike) -> NDArray[np.float32]:
     if len(matrix) > np.iinfo(np.int32).max:
         raise InputError(f"An index holds at most 2**31 - 1 vectors, got {len(matrix)}.")
     return read_only(matrix, np.float32)
+
+
+def check_bounds(vectors: NDArray[np.float32]) -> None:
+    """Raise InputError if vectors of an index hold what cannot be compared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.index.protocol import check_bounds
+    >>> check_bounds(np.eye(2, dtype=np.float32))
+    """
+    if len(vectors) and not max(-vectors.min(), vectors.max()) <= LARGEST_NUMBER:  # no mask: large
+        raise InputError(f"The vectors hold {OUT_OF_BOUNDS}")
 
 
 def as_queries(queries: ArrayLike, n_dimensions: int) -> NDArray[np.float32]:

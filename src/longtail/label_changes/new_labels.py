@@ -46,6 +46,9 @@ Changed = TypeVar("Changed", bound=ChangeableScorer)
 UNDECIDED = -0.2
 
 
+MOST_OFF_UNIT = 1e-2  # rows that were stored in few bits are of about that length
+
+
 class NewLabels(NamedTuple):
     """What is known of n new labels.
 
@@ -217,8 +220,16 @@ def _check_vectors(found: Any, n_heads: int, shape: tuple[int, ...]) -> None:
             f"`of_new` must return a list of {n_heads} arrays of {shape}, one for each head of "
             f"the model, got {shapes}."
         )
+    if not all(isinstance(rows, np.ndarray) and rows.dtype.kind == "f" for rows in found):
+        raise InputError(f"`of_new` must return arrays of float32, got {found!r:.200}.")
     if not all(np.isfinite(rows).all() for rows in found):
         raise InputError("`of_new` returned NaN, or infinite numbers.")
+    lengths = np.concatenate([np.linalg.norm(rows, axis=1) for rows in found])
+    if ((np.abs(lengths - 1) > MOST_OFF_UNIT) & (lengths > MOST_OFF_UNIT)).any():
+        raise InputError(
+            f"`of_new` must return rows of length 1, or of zeros, got lengths from "
+            f"{lengths.min():.3g} to {lengths.max():.3g}. Divide each row by its length."
+        )
 
 
 def _commonness(scorer: Blend, counts: NDArray[np.int64]) -> Floats:

@@ -258,6 +258,7 @@ def checked_features(
             f"`encode` of the trained encoder must return float32 ({n_points}, "
             f"{dimension or 'dimension'}), a row for each point, got {got}."
         )
+    _check_finite("What `encode` of the trained encoder returned", found)
     return np.ascontiguousarray(found, np.float32)
 
 
@@ -303,6 +304,8 @@ def check_transform(found: Any, dimension: int) -> None:
             f"`frozen` returned a matrix of {found.matrix.shape} and a bias of {found.bias.shape}, "
             f"but the features have {dimension} numbers. Return one of {square}."
         )
+    if isinstance(found, SquareLayer):
+        _check_finite("What `frozen` returns", found.matrix, found.bias)
 
 
 def _check_kept(what: str, found: Any, method: str, kinds: Mapping[str, Any], example: str) -> None:
@@ -328,8 +331,13 @@ def check_classifier(found: Any, n_labels: int, dimension: int) -> None:
             f"{found.bias.shape}, but there are {n_labels:,} labels, and features have {dimension} "
             f"numbers. Return vectors of {(n_labels, dimension)} and biases of {(n_labels,)}."
         )
-    if not np.isfinite(found.vectors.sum(dtype=np.float64) + found.bias.sum(dtype=np.float64)):
-        raise InputError("`learn` of a classifier returned NaN, or infinite numbers.")
+    _check_finite("What `learn` of a classifier returned", found.vectors, found.bias)
+
+
+def _check_finite(what: str, *arrays: NDArray[np.floating]) -> None:
+    """Raise InputError if numbers are none; a sum says so without memory of its own."""
+    if not all(np.isfinite(array.sum(dtype=np.float64)) for array in arrays):
+        raise InputError(f"{what} holds NaN, or infinite numbers.")
 
 
 def check_ranker(found: Any, n_tokens: int, n_labels: int) -> None:
@@ -354,7 +362,10 @@ def checked_shortlists(found: Any, n_points: int, n_labels: int) -> NDArray[np.i
     >>> checked_shortlists([[1, -1], [0, 2]], 2, 3).dtype
     dtype('int32')
     """
-    lists = np.asarray(found)
+    try:
+        lists = np.asarray(found)
+    except ValueError:  # rows of several lengths
+        lists = np.asarray(found, object)
     if lists.ndim != 2 or len(lists) != n_points or (lists.size and lists.dtype.kind not in "iu"):
         raise InputError(
             f"`mine` must return whole numbers, one row for each of the {n_points} points, got "

@@ -76,7 +76,7 @@ class Slice(LabelEstimator):
             encoded = encoder.encode(Bags.of(data.features), run.n_threads)
             points = checked_features(encoded, data.features.shape[0], encoder.dimension)
         with run.stage("shortlists"):
-            sampler = NearestCentroids(size=self.shortlist_size)
+            sampler = NearestCentroids(n_near_labels=self.shortlist_size, size=self.shortlist_size)
             seed = run.seed_for("shortlists")
             built = sampler.build(points, data.labels, seed=seed, n_threads=run.n_threads)
             shortlists, _ = built.query(points, run.n_threads)

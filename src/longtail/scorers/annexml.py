@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -111,6 +111,8 @@ class AnnexMLScorer:
     n_neighbours : int
         Near points that vote in each learner.
     """
+
+    scores_are_shares: ClassVar[bool] = True  # see `ScoresShares`
 
     learners: tuple[AnnexLearner, ...]
     label_starts: Ids

@@ -24,6 +24,7 @@ LEAST_CALIBRATED = 5  # best labels of a point, from which probabilities are lea
 MOST_CALIBRATED = 500
 N_NEWTON_STEPS, N_HALVINGS, RIDGE = 30, 20, 1e-6
 MOST_LESS, N_HALVINGS_OF_LESS = 100.0, 50  # logits; a probability of e^-100 is none
+LEAST_SHARE = 1e-6  # whose logarithm is told from those of smaller ones
 LEAST_SLOPE = 1e-3  # of scores of one standard deviation: higher ones stay ahead
 
 
@@ -58,9 +59,14 @@ class Calibration:
     "Probabilistic outputs for support vector machines" (1999). The slope is positive and `first`
     not negative, so the order of a point's labels never changes.
 
+    Scores that are shares of one, such as products of probabilities, are read as their logarithms.
+    Else no label, however small its share, could be less probable than the intercept says.
+
     Parameters
     ----------
     slope, intercept, first : float
+    of_shares : bool
+        Whether the scores are such shares.
 
     Examples
     --------
@@ -73,9 +79,16 @@ class Calibration:
     slope: float = 1.0
     intercept: float = 0.0
     first: float = 0.0
+    of_shares: bool = False
 
     @classmethod
-    def fit(cls, scores: NDArray[np.float32], is_right: NDArray[np.bool_]) -> Calibration:
+    def fit(
+        cls,
+        scores: NDArray[np.float32],
+        is_right: NDArray[np.bool_],
+        *,
+        of_shares: bool = False,
+    ) -> Calibration:
         """Learn from predictions of held-out points.
 
         Parameters
@@ -83,6 +96,7 @@ class Calibration:
         scores : float32 (n, k), or (n,)
             Best first in each row, if there are rows. Padding of -inf is left out.
         is_right : bool, the same shape
+        of_shares : bool
 
         Returns
         -------
@@ -91,15 +105,15 @@ class Calibration:
             probability of any. The identity where there are no scores, or all are wrong: as where
             each label has one point, so that those held out have labels that were never seen.
         """
-        known = np.isfinite(scores)
+        none = cls(of_shares=of_shares)
+        known, scores = np.isfinite(scores), none.as_read(scores)
         x, is_true = scores[known].astype(np.float64), is_right[known]
         n_right, n_wrong = int(is_true.sum()), int((~is_true).sum())
         if not n_right:
-            return cls()
+            return none
         if not n_wrong or np.ptp(x) == 0:
-            return cls(
-                LEAST_SLOPE / max(float(x.std()), 1.0), math.log((n_right + 1) / (n_wrong + 1))
-            )
+            usual = math.log((n_right + 1) / (n_wrong + 1))
+            return replace(none, slope=LEAST_SLOPE / max(float(x.std()), 1.0), intercept=usual)
         # Platt's targets: a prior that keeps the slope finite where the classes part cleanly.
         target = np.where(is_true, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
         centre, scale = x.mean(), x.std()
@@ -110,7 +124,8 @@ class Calibration:
         elif slope < 0:
             _, first, intercept = logistic_weights(design * [[0], [1], [1]], target)
         slope = max(slope, LEAST_SLOPE) / scale
-        return cls(float(slope), float(intercept - slope * centre), float(max(first, 0.0)))
+        intercept, first = float(intercept - slope * centre), float(max(first, 0.0))
+        return cls(float(slope), intercept, first, of_shares)
 
     @classmethod
     def of_answers(
@@ -119,6 +134,8 @@ class Calibration:
         scores: NDArray[np.float32],
         truth: csr_array,
         wrong: Sequence[tuple[NDArray[np.int32], NDArray[np.float32]]] = (),
+        *,
+        of_shares: bool = False,
     ) -> Calibration:
         """Learn from the answers to held-out points.
 
@@ -130,6 +147,7 @@ class Calibration:
         truth : csr_array (n, n_labels)
         wrong : sequence of (int32, float32) (n_further, k)
             Ids and scores of answers to further points, which have no label.
+        of_shares : bool
 
         Returns
         -------
@@ -137,13 +155,30 @@ class Calibration:
             See `fit`; the identity if there are no points.
         """
         if not len(ids):
-            return cls()
+            return cls(of_shares=of_shares)
         right = find_hits(ids, truth, ids.shape[1])
         is_right = np.zeros(ids.shape, bool)
         is_right[right.points, right.ranks] = True
         further = [of_wrong for _, of_wrong in wrong]
         none = [np.zeros(of_wrong.shape, bool) for of_wrong in further]
-        return cls.fit(np.concatenate([scores, *further]), np.concatenate([is_right, *none]))
+        every = np.concatenate([scores, *further]), np.concatenate([is_right, *none])
+        return cls.fit(*every, of_shares=of_shares)
+
+    def as_read(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return what the slope multiplies: scores, or the logarithms of shares; padding stays.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.scorers.calibration import Calibration
+        >>> shares = np.array([1, 0, -np.inf], np.float32)
+        >>> Calibration(of_shares=True).as_read(shares).round(1).tolist()
+        [0.0, -13.800000190734863, -inf]
+        """
+        if not self.of_shares:
+            return scores
+        logarithms = np.log(np.maximum(scores, np.float32(LEAST_SHARE)))
+        return np.where(np.isfinite(scores), logarithms, scores).astype(np.float32)
 
     def doubting(self, scores: NDArray[np.float32], by: float) -> Calibration:
         """Return one by which the best labels are less probable, by so much on average.
@@ -170,7 +205,7 @@ class Calibration:
         >>> less_sure.slope == sure.slope and less_sure.intercept == sure.intercept
         True
         """
-        x = scores[np.isfinite(scores)].astype(np.float64)
+        x = self.as_read(scores)[np.isfinite(scores)].astype(np.float64)
         if by <= 0 or not len(x):
             return self
         z = self.slope * x + self.intercept + self.first
@@ -184,7 +219,7 @@ class Calibration:
         """Return probabilities, float32, of scores as `fit` takes them; padding stays -inf."""
         first = self.first if scores.ndim > 1 else 0.0
         width = scores.shape[1] if scores.ndim > 1 else 1  # not -1: there may be no row at all
-        rows = read_only(scores, np.float32).reshape(len(scores), width)
+        rows = read_only(self.as_read(scores), np.float32).reshape(len(scores), width)
         result = np.empty(rows.shape, np.float32)
         logistic_rows(rows, float(self.slope), float(self.intercept), float(first), result)
         return result.reshape(scores.shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -128,6 +128,8 @@ class DeepXMLScorer:
     >>> scorer.top_k(bag, 2)[0].tolist()
     [[1, 0]]
     """
+
+    scores_are_shares: ClassVar[bool] = True  # see `ScoresShares`
 
     ranker: Ranker
     shortlister: LabelShortlister

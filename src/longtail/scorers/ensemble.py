@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.named_parts import joined_parts
+from longtail.scorers.protocols import ScoresShares
 from longtail.scorers.ranking import best_first, just_below
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ class EnsembleScorer:
 
     members: tuple[Scorer, ...]
     n_candidates: int = 100
+
+    @property
+    def scores_are_shares(self) -> bool:
+        """See `ScoresShares`."""
+        return all(isinstance(m, ScoresShares) and m.scores_are_shares for m in self.members)
 
     def top_k(
         self, bags: Bags, k: int, n_threads: int = 1

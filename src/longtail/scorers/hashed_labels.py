@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -96,6 +96,8 @@ class HashedLabelsScorer:
     >>> ids.tolist(), scores.tolist()
     ([[3, 5, 8]], [[1.0, 0.75, 0.75]])
     """
+
+    scores_are_shares: ClassVar[bool] = True  # see `ScoresShares`
 
     networks: tuple[BucketNetwork, ...]
     bucket_of_label: NDArray[np.int32]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -113,6 +113,8 @@ class JoinedTreeScorer:
     >>> scorer.top_k(bag, 3)[0].tolist()
     [[6, 4, -1]]
     """
+
+    scores_are_shares: ClassVar[bool] = True  # see `ScoresShares`
 
     join: JoinedFeatures
     tree: LabelTreeScorer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -120,6 +120,8 @@ class LabelAttentionScorer:
     beam_size : int
         b.
     """
+
+    scores_are_shares: ClassVar[bool] = True  # see `ScoresShares`
 
     levels: tuple[AttentionLevel, ...]
     labels: NDArray[np.int32]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -65,6 +65,8 @@ class LabelTreeScorer:
     >>> ids.tolist(), scores.round(2).tolist()
     ([[5, 8]], [[1.0, 0.3700000047683716]])
     """
+
+    scores_are_shares: ClassVar[bool] = True  # see `ScoresShares`
 
     tree: TrainedTree
     beam_size: int

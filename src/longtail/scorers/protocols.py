@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from longtail.data.bags import Bags
 
-__all__ = ["HasVectors", "KnowsPoints", "Scorer"]
+__all__ = ["HasVectors", "KnowsPoints", "Scorer", "ScoresShares"]
 
 
 class Scorer(Protocol):
@@ -28,6 +28,16 @@ class Scorer(Protocol):
 
     def config(self) -> dict[str, Any]:
         """Return the rest, as JSON values."""
+        ...
+
+
+@runtime_checkable
+class ScoresShares(Protocol):
+    """A scorer that may say that its scores are shares of one: see `Calibration`."""
+
+    @property
+    def scores_are_shares(self) -> bool:
+        """Whether they are from 0 to 1, such as products of probabilities, or parts of votes."""
         ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -36,6 +36,8 @@ class SliceScorer:
     fusion : ScoreFusion
         Its alpha is the weight of the classifier against nearness.
     """
+
+    scores_are_shares: ClassVar[bool] = True  # see `ScoresShares`
 
     encoder: UnitBagEncoder
     shortlister: LabelShortlister

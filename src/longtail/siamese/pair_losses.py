@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -72,6 +73,10 @@ def checked_slope(
         raise InputError(
             f"The slope that {type(loss).__name__} returns must be a tensor of the shape of the "
             f"cosines, {tuple(shape)}, got {got}."
+        )
+    if not math.isfinite(float(slope.sum())):  # of one that is none, neither is the sum
+        raise InputError(
+            f"The slope that {type(loss).__name__} returns holds NaN, infinite or huge numbers."
         )
     if not isinstance(value, int | float | np.number) and getattr(value, "shape", None) != ():
         raise InputError(

@@ -124,6 +124,9 @@ class MetaLabelTask:
         return architecture.frozen(network), assignment
 
 
+MOST_PER_LABEL, MANY_META_LABELS = 10, 1_000_000
+
+
 def _checked(found: Any) -> NDArray[np.int32]:
     """Return what `LabelAssignment.assign` found as an array, or raise InputError."""
     assignment = np.asarray(found)
@@ -132,10 +135,11 @@ def _checked(found: Any) -> NDArray[np.int32]:
             "`assign` must return the meta-label of each label as whole numbers from 0, or -1 for "
             f"none, and not -1 for all; got {assignment.dtype} {assignment.shape}."
         )
-    if assignment.size and int(abs(assignment).max()) > np.iinfo(np.int32).max:
+    most = max(MOST_PER_LABEL * assignment.size, MANY_META_LABELS)
+    if assignment.size and not -1 <= int(assignment.min()) <= int(assignment.max()) < most:
         raise InputError(
-            f"`assign` returned meta-labels from {assignment.min()} to {assignment.max()}: beyond "
-            "int32, in which they are kept. Number them from 0."
+            f"`assign` returned meta-labels from {assignment.min()} to {assignment.max()}. Number "
+            "them from 0, since each takes memory, used or not; -1 is none."
         )
     return assignment.astype(np.int32, copy=False)
 

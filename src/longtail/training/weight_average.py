@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["AveragedTask"]
 
 EVERY = 20  # steps: a pass over all tables takes as long as a step, where these are large
+LEAST_AVERAGED = 10  # where there are as many steps
 
 
 class AveragedTask:
@@ -34,7 +35,9 @@ class AveragedTask:
     weights : mapping of str to Tensor
         The live tensors to be averaged; none of an optimiser.
     n_steps_before : int
-        Steps after which the mean begins: it is of every twentieth step from there on.
+        Steps after which the mean begins.
+    every : int
+        It is of every step of so many from there on.
 
     Examples
     --------
@@ -59,11 +62,21 @@ class AveragedTask:
     tensor([60.])
     """
 
-    def __init__(self, task: Task, weights: Mapping[str, Tensor], n_steps_before: int) -> None:
+    def __init__(
+        self, task: Task, weights: Mapping[str, Tensor], n_steps_before: int, every: int = EVERY
+    ) -> None:
         self._task, self._weights = task, weights
-        self._n_steps_before = n_steps_before
+        self._n_steps_before, self._every = n_steps_before, every
         self._means = {name: torch.zeros_like(weight) for name, weight in weights.items()}
         self._n_steps = torch.zeros(1, dtype=torch.int64)
+
+    @classmethod
+    def after(
+        cls, task: Task, weights: Mapping[str, Tensor], n_steps_before: int, n_steps: int
+    ) -> AveragedTask:
+        """Return one that averages some of the steps left of `n_steps`, or each of a few."""
+        n_left = n_steps - n_steps_before
+        return cls(task, weights, n_steps_before, min(max(n_left // LEAST_AVERAGED, 1), EVERY))
 
     def step(
         self, batch: Batch, learning_rate: float, share: float, *, measure: bool
@@ -72,9 +85,9 @@ class AveragedTask:
         loss = self._task.step(batch, learning_rate, share, measure=measure)
         self._n_steps += 1
         n_counting = int(self._n_steps) - self._n_steps_before
-        if n_counting > 0 and n_counting % EVERY == 0:
+        if n_counting > 0 and n_counting % self._every == 0:
             for name, weight in self._weights.items():
-                self._means[name].lerp_(weight, EVERY / n_counting)
+                self._means[name].lerp_(weight, self._every / n_counting)
         return loss
 
     def state(self) -> State:
@@ -95,6 +108,6 @@ class AveragedTask:
 
     def take_over(self) -> None:
         """Let the weights be their mean from now on, if there is one yet."""
-        if int(self._n_steps) >= self._n_steps_before + EVERY:
+        if int(self._n_steps) >= self._n_steps_before + self._every:
             for name, weight in self._weights.items():
                 weight.copy_(self._means[name])
