@@ -246,7 +246,7 @@ def test_levels_of_attentionxml_are_within_a_factor_of_two():
     [(None, (36, 25)), ((128, 64), (49, 29)), ((512, 256), (218, 76))],
 )
 def test_shared_layers_of_attentionxml_take_about_what_was_measured(hidden_layers, measured):
-    """4 K titles; see the table in docs/label-text.md."""
+    """4 K titles, seconds of each level."""
     titles = Workload(
         n_points=4_000,
         n_features=3_543,
