@@ -7,11 +7,15 @@ import shutil
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from command_line import SMALL, refused, rows, run, write_lines
 from longtail import Dataset, load
 from longtail.data.label_space import in_ids_of
-from longtail.metrics import evaluate
+from longtail.data.text_column import TextColumn
+from longtail.evaluation import answers_to
+from longtail.metrics import evaluate, set_aside
+from longtail.predictor import Predictor
 
 METRICS = {f"{name}@{k}" for name in ("P", "nDCG", "PSP", "PSnDCG", "coverage") for k in (1, 3, 5)}
 METRICS |= {"R@10", "R@100", "points_per_second"}
@@ -319,3 +323,52 @@ def test_metrics_do_not_replace_the_test_set(place, capsys):
     message = refused(capsys, "evaluate", place / "model", test, "--json", test)
     assert "would be lost" in message
     assert test.read_bytes() == before
+
+
+def test_further_tables_are_written_too(place, capsys):
+    options = ["--by-frequency", "--thresholds", "--json", "-"]
+    code, out, err = run(capsys, "evaluate", place / "model", place / "test.jsonl", *options)
+    found = json.loads(out)
+    assert code == 0
+    assert sum(part["P@5"] for part in found["by_frequency"]) == pytest.approx(
+        found["P@5"], abs=0.01
+    )
+    assert sum(part["n_labels"] for part in found["by_frequency"]) == load(place / "model").n_labels
+    rows = [line.split() for line in err.splitlines()]
+    at_half = next(part for part in found["thresholds"] if part["at_least"] == 0.5)
+    shown = next(row for row in rows if row and row[0] == "0.5")
+    assert shown[2:] == [f"{at_half[name]:.2f}" for name in ("precision", "recall", "F1")]
+
+
+def test_a_point_with_many_pairs_costs_others_nothing(place, monkeypatch):
+    asked, model = [], load(place / "model")
+    predict = Predictor.predict_topk
+
+    def noting(self, X, k=5, **more):
+        asked.append(k)
+        return predict(self, X, k, **more)
+
+    points = TextColumn.from_strings([row["text"] for row in rows()])
+    pairs = np.zeros((len(points), model.n_labels))
+    pairs[1, :5] = 1
+    usual, of_usual = set_aside(*predict(model, points, model.n_labels), csr_array(pairs))
+    monkeypatch.setattr(Predictor, "predict_topk", noting)
+    monkeypatch.setattr("longtail.data.blocks.POINTS_AT_ONCE", 3)
+    found = list(answers_to(model, points, 3, csr_array(pairs), most=model.n_labels))
+    assert asked == [8, *[3] * (len(found) - 1)]
+    ids, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    np.testing.assert_array_equal(ids, usual[:, :3])
+    np.testing.assert_array_equal(scores, of_usual[:, :3])
+
+
+@pytest.mark.parametrize("value", ["0.5,-1", "11,1.5", "-1,1.5"])
+def test_a_propensity_that_cannot_be_is_told_at_once(place, capsys, value):
+    what = ["evaluate", place / "model", place / "test.jsonl", f"--propensity={value}"]
+    assert "an A from 0 to 10 and a B above 0" in refused(capsys, *what)
+
+
+def test_the_other_model_is_not_written_over(place, capsys, tmp_path):
+    shutil.copytree(place / "model", tmp_path / "other")
+    what = ["evaluate", place / "model", place / "test.jsonl", "--against", tmp_path / "other"]
+    message = refused(capsys, *what, "--json", tmp_path / "other" / "manifest.json")
+    assert "is read by this command and would be lost" in message

@@ -261,3 +261,13 @@ def test_paths_are_checked_before_training(tmp_path, monkeypatch):
         command.run_command(parsed(tmp_path, "--output", str(tmp_path / "missing" / "r.html")))
     with pytest.raises(InputError, match="is a folder"):
         command.run_command(parsed(tmp_path, "--output", str(tmp_path)))
+
+
+@pytest.mark.parametrize("output", ["model", "model/training.json", "model/reports/a.html"])
+def test_a_report_is_not_put_into_the_model_folder(tmp_path, output):
+    parser = ArgumentParser()
+    command.add_arguments(parser)
+    words = ["--model", tmp_path / "model", "--output", tmp_path / output]
+    with pytest.raises(InputError, match="would be in the model folder"):
+        command.run_command(parser.parse_args([str(word) for word in words]))
+    assert not (tmp_path / "model").exists()

@@ -388,6 +388,8 @@ class TestReranker:
         assert (np.sort(ids, axis=1) == np.sort(base, axis=1)).all()
         np.testing.assert_array_equal(ids[:, 6:], base[:, 6:])  # behind the shortlist
         model.save(tmp_path / "model")
+        with pytest.raises(InputError, match="re-orders its answers by an energy"):
+            model.predictor_.without_labels([0])
         code = (
             "import sys, longtail, scipy.sparse as sp\n"
             f"model = longtail.load({str(tmp_path / 'model')!r}, verify=True)\n"

@@ -209,6 +209,9 @@ def test_serves_without_the_transformer(folder, tmp_path):
     student.save(tmp_path / "model")
     found = longtail.load(tmp_path / "model").predict(TEXTS, k=1)
     assert [best[0][0] for best in found] == [label for (label,) in LABELS]
+    together = student.predict_topk(TEXTS, 2)[1]  # to the bit, whatever else is in the batch
+    alone = [student.predict_topk([text], 2)[1][0] for text in TEXTS]
+    np.testing.assert_array_equal(together, alone)
 
 
 def test_a_distilled_fine_tuned_model_is_one_compiled_call(folder):

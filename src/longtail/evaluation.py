@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.data.blocks import blocks_of, points_of
+from longtail.data.blocks import blocks_of, n_points_of, points_of
 from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import in_ids_of
 from longtail.data.pair_table import said_of_pairs
@@ -16,17 +16,20 @@ from longtail.errors import InputError
 from longtail.metrics import evaluate
 from longtail.metrics.hits import as_binary_csr, deepest_place
 from longtail.metrics.predictions import places_to_predict
+from longtail.metrics.predictions import set_aside as without_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from longtail.data.blocks import Points
     from longtail.data.dataset import Dataset
     from longtail.data.label_space import LabelSpace
     from longtail.predictor import Predictor
 
-__all__ = ["LEAST_KNOWN", "evaluate_model", "warn_of_unknown_labels"]
+__all__ = ["LEAST_KNOWN", "answers_to", "evaluate_model", "warn_of_unknown_labels"]
 
 LEAST_KNOWN = 0.5  # of a test set's pairs of a point and a label; with fewer, it may be another's
 
@@ -71,8 +74,8 @@ def evaluate_model(
         set_aside = _in_ids_of(model.label_space, given, set_aside)
     _check_labels(dataset, model.label_space)
     most = min(model.n_labels, most_places)
-    n_places = places_to_predict(deepest_place(ks, recall_ks), set_aside, most)
-    answers = [model.predict_topk(block, n_places) for block in blocks_of(points_of(dataset))]
+    deepest = deepest_place(ks, recall_ks)
+    answers = list(answers_to(model, points_of(dataset), deepest, set_aside, most))
     return evaluate(
         np.concatenate([ids for ids, _ in answers]),
         np.concatenate([scores for _, scores in answers]),
@@ -84,6 +87,49 @@ def evaluate_model(
         propensity=propensity,
         set_aside=set_aside,
     )
+
+
+def answers_to(
+    model: Predictor, points: Points, n_places: int, aside: csr_array | None, most: int
+) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float32]]]:
+    """Yield ids and scores (n, n_places) of points in blocks, some pairs removed.
+
+    A point with many pairs makes others answer more only in its own block.
+
+    Parameters
+    ----------
+    model : Predictor
+    points : TextColumn or csr_array
+    n_places : int
+        Labels of a point that are measured.
+    aside : csr_array (n_points, n_labels) or None
+        The pairs.
+    most : int
+        As many labels as the model can be asked for.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.data.text_column import TextColumn
+    >>> from longtail.evaluation import answers_to
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> model = LongtailClassifier().fit(texts, labels).predictor_
+    >>> points, aside = TextColumn.from_strings(["wine", "car"]), csr_array([[1, 0], [0, 0]])
+    >>> [ids.tolist() for ids, _ in answers_to(model, points, 1, aside, most=2)]
+    [[[1], [1]]]
+    """
+    start = 0
+    for block in blocks_of(points):
+        stop = start + n_points_of(block)
+        own = None if aside is None else aside[start:stop]
+        ids, scores = model.predict_topk(block, places_to_predict(n_places, own, most))
+        if own is None:
+            yield ids, scores
+        else:
+            left, their_scores = without_pairs(ids, scores, own)
+            yield left[:, :n_places].astype(np.int32), their_scores[:, :n_places].astype(np.float32)
+        start = stop
 
 
 def _in_ids_of(known: LabelSpace, dataset: Dataset, pairs: csr_array) -> csr_array:

@@ -214,7 +214,9 @@ class Predictor:
         k : int
             May exceed what is found; the rest is padding. The default recipe finds up to 10,000.
         n_threads : int, optional
-            All cores by default. The numbers do not depend on it, nor on what else is in the batch.
+            All cores by default. The numbers do not depend on it, nor on what else is in the batch;
+            of a model with a transformer they may in their last digits, and of one in eight bits in
+            the third.
         restriction : Restriction, optional
             Which labels may be answered.
 

@@ -27,7 +27,9 @@ EXAMPLE = "longtail compress model smaller --test test.jsonl"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "model", metavar="DIR", help="a model folder of the default recipe, or with a transformer"
+        "model",
+        metavar="DIR",
+        help="a model folder of the default recipe, dexa, ngame, siamesexml, or with a transformer",
     )
     parser.add_argument("target", metavar="OUT", help="the folder to write")
     parser.add_argument(

@@ -24,31 +24,34 @@ from longtail.cli.metric_tables import (
     RECALL_PLACES,
     comparison_as_json,
     comparison_table,
+    frequencies_as_json,
     frequency_table,
+    labels_by_frequency,
     metrics_table,
     threshold_table,
+    thresholds_as_json,
 )
 from longtail.cli.notices import notice
 from longtail.cli.output import result
-from longtail.cli.points import answered, n_features_of
-from longtail.data.blocks import blocks_of, points_of
+from longtail.cli.points import n_features_of
+from longtail.data.blocks import points_of
 from longtail.data.input_notes import InputWarning
 from longtail.data.label_matching import matched_labels
 from longtail.data.label_space import in_ids_of
 from longtail.data.repository import read_filter
 from longtail.data.unlabelled import check_kind
-from longtail.errors import source_name
+from longtail.errors import InputError, source_name
+from longtail.evaluation import answers_to
 from longtail.metrics import (
     at_thresholds,
     by_point,
     compare,
     evaluate,
-    set_aside,
 )
 from longtail.metrics.hits import deepest_place
-from longtail.metrics.predictions import places_to_predict
-from longtail.metrics.propensity import USUAL_PROPENSITY
+from longtail.metrics.propensity import USUAL_PROPENSITY, inverse_propensities
 from longtail.predictor import LARGEST_K, Predictor, load
+from longtail.progress import bar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -123,7 +126,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     names = (arguments.test, arguments.labels, arguments.label_pairs, arguments.filter)
     check_inputs(*names)
     if arguments.json is not None:
-        check_output(arguments.json, read=names, model=arguments.model)
+        models = filter(None, (arguments.model, arguments.against))
+        check_output(arguments.json, read=names, models=models)
     model = load(arguments.model)
     other = None if arguments.against is None else load(arguments.against)
     given = points_as_given(model, arguments)
@@ -146,22 +150,29 @@ def run_command(arguments: argparse.Namespace) -> int:
         )
         written["against"] = comparison_as_json(found)
         shown += ["", comparison_table(found, arguments.ks)]
-    shown += _further_tables(model, answers, arguments)
+    tables, further = _further_tables(model, answers, arguments)
+    shown += tables
+    written |= further
     _tell(shown, written, arguments.json)
     return 0
 
 
 def _further_tables(
     model: Predictor, answers: _Answers, arguments: argparse.Namespace
-) -> list[str]:
-    """Return what else was asked for, each table behind an empty line."""
+) -> tuple[list[str], dict[str, object]]:
+    """Return what else was asked for, each table behind an empty line, and as JSON values."""
     ids, scores, truth = answers.judged
-    tables = []
+    tables: list[str] = []
+    written: dict[str, object] = {}
     if arguments.by_frequency:
-        tables += ["", frequency_table(model, truth, ids, arguments.propensity)]
+        bins = labels_by_frequency(model, truth, ids, arguments.propensity)
+        tables += ["", frequency_table(bins)]
+        written["by_frequency"] = frequencies_as_json(bins)
     if arguments.thresholds:
-        tables += ["", threshold_table(at_thresholds(ids, scores, truth))]
-    return tables
+        found = at_thresholds(ids, scores, truth)
+        tables += ["", threshold_table(found)]
+        written["thresholds"] = thresholds_as_json(found)
+    return tables, written
 
 
 def _tell(shown: list[str], written: dict[str, object], target: Path | None) -> None:
@@ -255,10 +266,8 @@ def _answers(model: Predictor, asked: _Asked, places: tuple[int, ...]) -> _Answe
     dataset, aside = asked.points, asked.aside
     _say_if_trained_otherwise(model, is_filtered=aside is not None)
     most = min(model.n_labels, LARGEST_K)
-    n_places = places_to_predict(deepest_place(places, RECALL_PLACES), aside, most)
-    ids, scores, seconds = _predictions(model, dataset, n_places)
-    if aside is not None:
-        ids, scores = set_aside(ids, scores, aside)
+    n_places = deepest_place(places, RECALL_PLACES)
+    ids, scores, seconds = _predictions(model, dataset, n_places, aside, most)
     return _Answers(ids, scores, dataset.labels, seconds)
 
 
@@ -307,17 +316,21 @@ def _say_if_trained_otherwise(model: Predictor, *, is_filtered: bool) -> None:
         )
 
 
-def _predictions(model: Predictor, dataset: Dataset, k: int) -> tuple[Integers, Floats, float]:
+def _predictions(
+    model: Predictor, dataset: Dataset, k: int, aside: csr_array | None, most: int
+) -> tuple[Integers, Floats, float]:
     """Return ids and scores of the k best labels, and the seconds that it took."""
     points = points_of(dataset)
     model.predict_topk(points[:2], k)  # loads the compiled code, which is not to be timed
     started = time.perf_counter()
-    blocks = list(
-        answered(model, blocks_of(points), k, n_points=dataset.n_points, title="evaluate")
-    )
+    blocks = []
+    with bar("evaluate", dataset.n_points, unit=" points") as shown:
+        for answers in answers_to(model, points, k, aside, most):
+            blocks.append(answers)
+            shown.update(len(answers[0]))
     seconds = time.perf_counter() - started
-    ids = np.concatenate([answers.ids for answers in blocks])
-    return ids, np.concatenate([answers.scores for answers in blocks]), seconds
+    ids, scores = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    return ids, scores, seconds
 
 
 def _propensity(text: str) -> tuple[float, float]:
@@ -328,6 +341,10 @@ def _propensity(text: str) -> tuple[float, float]:
         a = b = math.nan
     if not math.isfinite(a + b):
         raise argparse.ArgumentTypeError(f"expected A,B such as {USUAL}, got {text!r}")
+    try:
+        inverse_propensities(np.zeros(1, np.int64), 1, a, b)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
     return a, b
 
 

@@ -59,7 +59,7 @@ def check_inputs(*names: str | None) -> None:
 
 
 def check_output(
-    path: Path, *, read: Iterable[str | Path | None] = (), model: str | None = None
+    path: Path, *, read: Iterable[str | Path | None] = (), models: Iterable[str] = ()
 ) -> None:
     """Raise InputError if a file cannot be written there; better now than after the work.
 
@@ -69,8 +69,8 @@ def check_output(
         ``-`` is standard output.
     read : iterable of str, Path or None
         Files that the command reads, which the output must not replace.
-    model : str, optional
-        A model folder whose files it must not replace either.
+    models : iterable of str
+        Model folders whose files it must not replace either.
 
     Examples
     --------
@@ -96,8 +96,7 @@ def check_output(
     if not path.exists():
         return
     sources = [Path(name) for name in read if name]
-    if model is not None:
-        folder = ModelFolder.open(model)
+    for folder in map(ModelFolder.open, models):
         sources += [folder.path / name for name in (MANIFEST, *folder.files)]
     if any(source.exists() and source.samefile(path) for source in sources):
         raise InputError(f"{path} is read by this command and would be lost. Name another file.")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from scipy.sparse import csr_array
 
-    from longtail.metrics import AtThreshold, Difference
+    from longtail.metrics import AtThreshold, Difference, FrequencyBin
     from longtail.metrics.hits import Integers
     from longtail.predictor import Predictor
 
@@ -22,9 +22,12 @@ __all__ = [
     "RECALL_PLACES",
     "comparison_as_json",
     "comparison_table",
+    "frequencies_as_json",
     "frequency_table",
+    "labels_by_frequency",
     "metrics_table",
     "threshold_table",
+    "thresholds_as_json",
 ]
 
 PLACES = (1, 3, 5)
@@ -57,13 +60,13 @@ def metrics_table(
     ]
 
 
-def frequency_table(
+def labels_by_frequency(
     model: Predictor,
     truth: csr_array,
     ids: Integers,
     propensity: tuple[float, float],
-) -> str:
-    """Return what each fifth of the labels contributes, the most frequent first.
+) -> list[FrequencyBin]:
+    """Return what each fifth of the labels contributes to P@5 and PSP@5, the most frequent first.
 
     Parameters
     ----------
@@ -76,16 +79,19 @@ def frequency_table(
     propensity : (float, float)
         A and B.
     """
-    n_bins = min(N_BINS, truth.shape[1])
-    bins = by_frequency_quantile(
+    return by_frequency_quantile(
         ids,
         truth,
         max(PLACES),
         train_label_counts=model.train_label_counts,
         n_train_points=model.description["n_points"],
-        n_bins=n_bins,
+        n_bins=min(N_BINS, truth.shape[1]),
         propensity=propensity,
     )
+
+
+def frequency_table(bins: Sequence[FrequencyBin]) -> str:
+    """Return what `labels_by_frequency` found, a line a fifth."""
     head = ["labels by frequency", "points a label", "P@5", "PSP@5"]
     rows = [
         [
@@ -97,6 +103,41 @@ def frequency_table(
         for i, part in enumerate(bins)
     ]
     return table(head, rows)
+
+
+def frequencies_as_json(bins: Sequence[FrequencyBin]) -> list[dict[str, float]]:
+    """Return the same as JSON values, in percent."""
+    return [
+        {
+            "n_labels": part.n_labels,
+            "points_per_label": round(part.mean_frequency, 4),
+            "P@5": round(100 * part.precision, 4),
+            "PSP@5": round(100 * part.ps_precision, 4),
+        }
+        for part in bins
+    ]
+
+
+def thresholds_as_json(found: Sequence[AtThreshold]) -> list[dict[str, float]]:
+    """Return what `threshold_table` shows as JSON values, in percent.
+
+    Examples
+    --------
+    >>> from longtail.cli.metric_tables import thresholds_as_json
+    >>> from longtail.metrics import AtThreshold
+    >>> thresholds_as_json([AtThreshold(0.5, 1.25, precision=0.8, recall=0.5)])[0]["F1"]
+    61.5385
+    """
+    return [
+        {
+            "at_least": part.threshold,
+            "labels_per_point": round(part.labels_per_point, 4),
+            "precision": round(100 * part.precision, 4),
+            "recall": round(100 * part.recall, 4),
+            "F1": round(100 * part.f1, 4),
+        }
+        for part in found
+    ]
 
 
 def threshold_table(found: list[AtThreshold]) -> str:

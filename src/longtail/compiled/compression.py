@@ -62,8 +62,8 @@ def compressed(scorer: Scorer, dtype: StorageType) -> Scorer:
         )
     if not transformers:
         raise InputError(
-            "Only a model of the default recipe, or one with a transformer, can be compressed, and "
-            "this one is neither. Use it as it is."
+            "Only a model of the default recipe, dexa, ngame or siamesexml, without a `reranker`, "
+            "or one with a transformer can be compressed, and this one is neither. Use it as it is."
         )
     if dtype not in {"float32", "int8"}:
         raise InputError(f"dtype of a transformer must be 'float32' or 'int8', got {dtype!r}.")

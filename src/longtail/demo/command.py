@@ -18,6 +18,7 @@ from longtail.cli.files import check_output
 from longtail.demo.charts import check_matplotlib
 from longtail.demo.data import wordnet
 from longtail.demo.report import Evaluation, write_report
+from longtail.errors import InputError
 from longtail.kernels.jit import n_usable_cores
 from longtail.metrics import by_frequency_quantile, evaluate
 from longtail.model_folder import check_target
@@ -157,6 +158,12 @@ def _check(arguments: Namespace) -> None:
     """Say what would stop the command at its end before it has spent minutes."""
     check_matplotlib()
     check_target(arguments.model)
+    model, report = Path(arguments.model).resolve(), Path(arguments.output).resolve()
+    if report.is_relative_to(model):
+        raise InputError(
+            f"The report {arguments.output} would be in the model folder {arguments.model}, which "
+            "holds files of its own alone. Name another file as --output."
+        )
     check_output(arguments.output)
 
 

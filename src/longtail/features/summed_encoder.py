@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from longtail.data.rows import unit_vectors
+from longtail.features.dense_layer import DenseLayer
 from longtail.named_parts import with_prefix
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
@@ -56,7 +58,9 @@ class SummedEncoder:
 
     def encode(self, bags: Bags, n_threads: int = 1) -> NDArray[np.float32]:
         """Return float32 (n, dimension); rows of zeros where all parts say nothing."""
-        vectors = self.inner.encode(bags, n_threads) @ self.turn.T
+        # In the same order whatever else is in the batch, as products of BLAS are not.
+        turn = DenseLayer(self.turn, np.zeros(len(self.turn), np.float32))
+        vectors = turn.apply(self.inner.encode(bags, n_threads), n_threads)
         vectors += bags.times(self.token_vectors, n_threads)
         return unit_vectors(vectors)
 

@@ -24,6 +24,7 @@ from longtail.label_changes.kept_labels import keep_labels
 from longtail.label_changes.new_labels import NewLabels, SharedSpaceVectors, add_labels
 from longtail.label_changes.renamed import check_new_name
 from longtail.label_changes.siamese_vectors import SiameseVectors
+from longtail.scorers.energy_reranker import EnergyReranker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -172,6 +173,12 @@ def _changeable(model: Predictor) -> ChangeableScorer:
     scorer = expanded(model.scorer) if isinstance(model.scorer, CompiledScorer) else model.scorer
     if isinstance(scorer, BlendedScorer | EncodedScorer):
         return scorer
+    if isinstance(scorer, EnergyReranker):
+        raise InputError(
+            "The model re-orders its answers by an energy (`reranker`), which was taught for these "
+            "labels. Train one without, or, to leave labels out of answers, pass `masked` to "
+            "predict."
+        )
     raise InputError(
         "Only the labels of a model of the default recipe, dexa, ngame or siamesexml can be "
         f"changed without training; this one is of {model.description.get('recipe')}. Train it "
