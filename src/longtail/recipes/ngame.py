@@ -162,8 +162,8 @@ class NGAME(OfTextEncoder):
     n_random: int = 500
     n_found: int = 50
     beam: int = 256
-    n_near_points: int = 20
-    n_near_labels: int = 20
+    n_near_points: int = SearchSizes.n_near_points
+    n_near_labels: int = SearchSizes.n_near_labels
     relations: bool = True
     linear: bool = True
     cost: float = 1.0
