@@ -150,7 +150,6 @@ class NGAME(OfTextEncoder):
     encoder_learning_rate: float = 0.01
     classifier_epochs: int = 5
     classifier_learning_rate: float = 0.005
-    patience: int | None = None
     batch_size: int | None = None
     encoder_loss: PairLoss | str = field(default_factory=TripletLoss)
     classifier_loss: PairLoss | str = field(default_factory=TripletLoss)
