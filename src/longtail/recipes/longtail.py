@@ -265,7 +265,6 @@ class LongtailClassifier(RerankedEstimator):
         scorer = self._with_voters(scorer, data, held_out, run)
         lesson = HeldOutLesson.of(
             scorer,
-            scorer.encoder,
             shown,
             points,
             data.labels,

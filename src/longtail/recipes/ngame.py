@@ -291,7 +291,6 @@ class NGAME(OfTextEncoder):
             points = encoder.encode(shown.bags(), run.n_threads)
             lesson = HeldOutLesson.of(
                 scorer,
-                encoder,
                 shown,
                 points,
                 data.labels,
