@@ -88,8 +88,10 @@ class Table:
     def print_row(self, name: str, sources: list[int]) -> None:
         """Learn, measure and print."""
         first, second = (replace(part, values=part.values[:, sources]) for part in self._parts)
-        network = NetworkTraining().learn(
-            first, self._truths[0], self._inverse_propensities, self._run
+        network = (
+            NetworkTraining()
+            .taught(first, self._truths[0], self._inverse_propensities, self._run)
+            .network
         )
         scores = network.scores(second, self._run.n_threads)
         scores += self._tail_weights[np.maximum(second.labels, 0)]

@@ -24,7 +24,8 @@ from longtail.kernels.attention import AttentionWeights
 from longtail.metrics import precision_at_k
 from longtail.recipes.attentionxml import AttentionXML
 from longtail.scorers.ensemble import EnsembleScorer
-from longtail.scorers.label_attention import AttentionLevel, children_of
+from longtail.scorers.label_attention import AttentionLevel
+from longtail.scorers.tree_nodes import children_of
 from longtail.training.optimisers import RowwiseAdagrad
 from longtail.training.run import TrainingData, TrainingRun
 

@@ -35,6 +35,10 @@ def lesson_of(evidence, truth, *, seen=None, is_unseen=True):
 class Fixed:
     """Stands for a blend and its encoder."""
 
+    @property
+    def encoder(self):
+        return self
+
     def encode(self, bags, n_threads):
         return bags.matrix(2).toarray()
 
@@ -52,7 +56,7 @@ def test_what_is_set_aside_is_neither_true_nor_false():
     beside = data.of_points(np.array([0]))
     shown = data._replace(unlabelled=beside)
     points = Fixed().encode(data.bags(), 1)
-    lesson = HeldOutLesson.of(Fixed(), Fixed(), shown, points, labels, is_unseen=True, n_threads=1)
+    lesson = HeldOutLesson.of(Fixed(), shown, points, labels, is_unseen=True, n_threads=1)
     assert lesson.evidence.judged.tolist() == [[-1, 1, 2, -1], [0, 1, 2, 3]]
     assert lesson.truth.toarray().tolist() == [[0, 0, 1, 0], [0, 1, 0, 0]]
     assert lesson.unlabelled.judged.tolist() == [[-1, 1, 2, -1]]

@@ -10,7 +10,8 @@ from safetensors.torch import save_file
 import longtail
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
 from longtail.errors import InputError
-from longtail.features.resnet18 import ResNet18, ResNet18Module
+from longtail.features.resnet18 import ResNet18
+from longtail.features.resnet18_module import ResNet18Module
 from longtail.recipes.deepxml import DeepXML
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.schedule import Schedule

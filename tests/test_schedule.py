@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,6 +53,12 @@ def test_epochs_and_rate_must_be_possible():
     for settings in ({"epochs": -1, "learning_rate": 0.1}, {"epochs": 1, "learning_rate": 0.0}):
         with pytest.raises(InputError, match="epochs must be at least 0"):
             Schedule(**settings)
+
+
+def test_going_on_is_shorter_and_slower_but_no_longer_than_before():
+    first = Schedule(epochs=5, learning_rate=0.2, halve_at=(1,), warm_up=0.1)
+    assert first.again() == Schedule(epochs=2, learning_rate=0.1)
+    assert replace(first, epochs=1).again().epochs == 1
 
 
 def test_the_rate_is_halved_at_the_start_of_epochs():

@@ -70,7 +70,7 @@ def same(first, second):
 
 @pytest.fixture(scope="module")
 def learnt():
-    return NetworkTraining(epochs=(25, 25)).learn(*made_up(500), SAME, RUN)
+    return NetworkTraining(epochs=(25, 25)).taught(*made_up(500), SAME, RUN).network
 
 
 @pytest.mark.parametrize("source", [0, 1])
@@ -145,11 +145,11 @@ def test_a_learnt_network_beats_each_source(learnt):
 
 def test_what_is_learnt_does_not_depend_on_threads_or_earlier_random_numbers():
     training = NetworkTraining(epochs=(10, 10))
-    first = training.learn(*made_up(300), SAME, RUN)
+    first = training.taught(*made_up(300), SAME, RUN).network
     torch.manual_seed(99)
     np.random.seed(99)  # noqa: NPY002 - that nothing draws from numpy's own state is the test
-    assert same(training.learn(*made_up(300), SAME, replace(RUN, n_threads=2)), first)
-    assert not same(training.learn(*made_up(300), SAME, replace(RUN, seed=1)), first)
+    assert same(training.taught(*made_up(300), SAME, replace(RUN, n_threads=2)).network, first)
+    assert not same(training.taught(*made_up(300), SAME, replace(RUN, seed=1)).network, first)
 
 
 @pytest.mark.parametrize("is_more_precise", [True, False])
@@ -159,13 +159,13 @@ def test_a_gain_in_precision_is_enough(monkeypatch, is_more_precise):
     monkeypatch.setattr(network_training, "head_and_tail_precision", lambda *_: 1.0)
     if not is_more_precise:
         monkeypatch.setattr(network_training, "precision_at_k", lambda *_: 1.0)
-    network = NetworkTraining(epochs=(10, 10)).learn(evidence, truth, SAME, RUN)
+    network = NetworkTraining(epochs=(10, 10)).taught(evidence, truth, SAME, RUN).network
     assert is_a_sum(network) != is_more_precise
 
 
 def test_few_points_get_a_sum_of_sources_that_are_as_good():
     evidence, truth = made_up(15)
-    network = NetworkTraining().learn(evidence, truth, SAME, RUN)
+    network = NetworkTraining().taught(evidence, truth, SAME, RUN).network
     assert is_a_sum(network)
     weights = network.scale[network.scale > 0]
     assert weights.size == 2
@@ -174,13 +174,13 @@ def test_few_points_get_a_sum_of_sources_that_are_as_good():
 @pytest.mark.parametrize(("n", "is_sum"), [(19, True), (21, False)])
 def test_fewer_than_twenty_points_never_teach_a_network(n, is_sum):
     training = NetworkTraining(clearly=-9.0)  # it may even be worse
-    assert is_a_sum(training.learn(*made_up(n), SAME, RUN)) == is_sum
+    assert is_a_sum(training.taught(*made_up(n), SAME, RUN).network) == is_sum
 
 
 @pytest.mark.parametrize(("n", "is_sum"), [(60, True), (500, False)])
 def test_a_gain_by_what_teaches_little_must_be_clear(n, is_sum):
     training = NetworkTraining(clearly=1e9, epochs=(5, 5))
-    assert is_a_sum(training.learn(*made_up(n), SAME, RUN)) == is_sum
+    assert is_a_sum(training.taught(*made_up(n), SAME, RUN).network) == is_sum
 
 
 def test_a_sum_ranks_the_half_that_it_has_not_learnt_from():
@@ -197,7 +197,7 @@ def test_a_sum_ranks_the_half_that_it_has_not_learnt_from():
 def test_few_points_leave_out_a_source_that_is_wrong():
     evidence, truth = made_up(15)
     worse = replace(evidence, values=np.stack([-evidence.values[:, 0], evidence.values[:, 1]], 1))
-    network = NetworkTraining().learn(worse, truth, SAME, RUN)
+    network = NetworkTraining().taught(worse, truth, SAME, RUN).network
     own = ScoreNetwork.of_source(1, 2)
     order, expected = (np.argsort(one.scores(worse), axis=1) for one in (network, own))
     np.testing.assert_array_equal(order, expected)
@@ -208,19 +208,19 @@ def test_chance_hits_do_not_tell_the_sources_apart():
     truth = np.ones((600, N_LABELS))
     np.put_along_axis(truth, evidence.labels, 0, axis=1)
     truth[0, evidence.labels[0, 0]] = 1
-    network = NetworkTraining().learn(evidence, csr_array(truth), SAME, RUN)
+    network = NetworkTraining().taught(evidence, csr_array(truth), SAME, RUN).network
     assert same(network, ScoreNetwork.of_all(evidence))
 
 
 def test_of_points_that_the_sources_know_a_sum_is_learnt():
     evidence, truth = made_up(400)
-    assert not is_a_sum(NetworkTraining().learn(evidence, truth, SAME, RUN))
+    assert not is_a_sum(NetworkTraining().taught(evidence, truth, SAME, RUN).network)
     wrong = np.stack([-evidence.values[:, 0], evidence.values[:, 1]], 1)
     worse = replace(evidence, values=wrong)
     shares = []
     for alike in (0, 3, 1e4):  # of the wrong source, which is trusted as the other in the end
         training = NetworkTraining(is_unseen=False, alike=alike)
-        network = training.learn(worse, truth, SAME, RUN)
+        network = training.taught(worse, truth, SAME, RUN).network
         assert is_a_sum(network)
         weights = network.scale[[1, 1 + N_VIEWS]] * worse.behind_best().std(axis=(0, 1))
         shares.append(weights[0] / weights[1])
@@ -309,7 +309,7 @@ def test_a_source_that_is_always_right_is_followed():
     rows = np.arange(200)[:, np.newaxis]
     perfect = truth.toarray()[rows, evidence.labels].astype(np.float32)
     evidence = replace(evidence, values=np.stack([evidence.values[:, 0], perfect], axis=1))
-    network = NetworkTraining(epochs=(1, 1)).learn(evidence, truth, SAME, RUN)
+    network = NetworkTraining(epochs=(1, 1)).taught(evidence, truth, SAME, RUN).network
     assert is_a_sum(network)
     assert share_right(network, evidence, truth) == 1
 
@@ -320,15 +320,20 @@ def test_points_with_nothing_but_true_candidates_and_padding_are_learnt_from():
     truth = truth.tolil()
     for i in range(0, 300, 10):
         truth[i, evidence.labels[i][evidence.labels[i] >= 0]] = 1
-    network = NetworkTraining(epochs=(3, 3)).learn(
-        evidence, truth.tocsr(), np.ones(truth.shape[1]), RUN
+    network = (
+        NetworkTraining(epochs=(3, 3))
+        .taught(evidence, truth.tocsr(), np.ones(truth.shape[1]), RUN)
+        .network
     )
     assert all(np.isfinite(getattr(network, part.name)).all() for part in fields(network))
 
 
 def test_fewer_candidates_than_places_in_the_metrics():
     evidence, truth = made_up(100, size=2)
-    assert share_right(NetworkTraining().learn(evidence, truth, SAME, RUN), evidence, truth) > 0.5
+    assert (
+        share_right(NetworkTraining().taught(evidence, truth, SAME, RUN).network, evidence, truth)
+        > 0.5
+    )
 
 
 def test_the_loss_is_the_decoupled_softmax():

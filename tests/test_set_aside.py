@@ -75,13 +75,15 @@ class TestOfABlend:
             for truth in (true, false)
         ]
         assert same(*networks)
-        assert not same(networks[0], NetworkTraining().learn(evidence, left, SAME, RUN))
+        assert not same(networks[0], NetworkTraining().taught(evidence, left, SAME, RUN).network)
 
     def test_the_rest_is_ranked_as_well(self):
         evidence, is_true, aside = made_up()
         left = is_true * (1 - aside)
-        network = NetworkTraining().learn(
-            evidence.setting_aside(csr_array(aside)), csr_array(left), SAME, RUN
+        network = (
+            NetworkTraining()
+            .taught(evidence.setting_aside(csr_array(aside)), csr_array(left), SAME, RUN)
+            .network
         )
         other, truth, _ = made_up(seed=1)
         best = network.scores(other).argmax(axis=1)

@@ -12,7 +12,7 @@ from longtail.compiled.blended import compiled_of
 from longtail.data.label_names import names_in
 from longtail.errors import InputError
 from longtail.scorers.blocks import top_k_in_blocks
-from longtail.scorers.ranking import best_first
+from longtail.scorers.ranking import best_first, padding_last
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -117,11 +117,9 @@ class Restriction:
             # Before labels go: the calibration asks whether a label is ahead of all others.
             known = calibration.probabilities(scores)
             kept = (found >= 0) & self.is_allowed[found]
-            order = np.argsort(~kept, axis=1, kind="stable")[:, :k]
-            kept = np.take_along_axis(kept, order, axis=1)
-            ids = np.where(kept, np.take_along_axis(found, order, axis=1), np.int32(-1))
-            known = np.where(kept, np.take_along_axis(known, order, axis=1), np.float32(-np.inf))
-            return ids, known
+            ids = np.where(kept, found, np.int32(-1))
+            ids, known = padding_last(ids, np.where(kept, known, np.float32(-np.inf)))
+            return ids[:, :k], known[:, :k]
 
         at_once = max(1, PAIRS_AT_ONCE // (k + MOST_REFUSED + len(self.given)))
         return top_k_in_blocks(bags, k, at_once, answer)
@@ -183,9 +181,7 @@ def ranked_candidates(
     others = np.where(is_found, np.int32(-1), all_labels)
     labels = np.concatenate([labels, others], axis=1)
     scores = np.concatenate([scores, _put_below(scores, others, all_scores)], axis=1)
-    order = np.argsort(labels < 0, axis=1, kind="stable")  # padding goes to the end
-    labels = np.take_along_axis(labels, order, axis=1)
-    scores = np.take_along_axis(scores, order, axis=1)
+    labels, scores = padding_last(labels, scores)
     return best_first(labels, scores, scores.shape[1], n_threads)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from longtail.blend.network_training import NetworkTraining
 from longtail.blend.only_held_out import only_held_out, without_labels
@@ -16,13 +16,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.blend.blend import Blend
     from longtail.blend.evidence import Evidence
     from longtail.blend.score_network import ScoreNetwork
+    from longtail.data.bags import Bags
     from longtail.features.encoder import UnitEncoder
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["HeldOutLesson"]
+
+
+class _EncodedBlend(Protocol):
+    """A blend with the encoder of its points, such as `BlendedScorer`."""
+
+    @property
+    def encoder(self) -> UnitEncoder:
+        """What makes vectors of points."""
+        ...
+
+    def evidence_of(self, points: NDArray[np.float32], bags: Bags, n_threads: int = 1) -> Evidence:
+        """See `Blend.evidence_of`."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +83,7 @@ class HeldOutLesson:
     @classmethod
     def of(
         cls,
-        blend: Blend,
-        encoder: UnitEncoder,
+        scorer: _EncodedBlend,
         shown: TrainingData,
         points: NDArray[np.float32],
         seen: csr_array,
@@ -83,22 +95,20 @@ class HeldOutLesson:
 
         Parameters
         ----------
-        blend : Blend
-        encoder : UnitEncoder
-            Of its points.
+        scorer : BlendedScorer or EncodedScorer
         shown : TrainingData
         points : float32 (n, dimension)
-            What the encoder makes of them.
+            What its encoder makes of them.
         seen : csr_array (n_seen, n_labels)
         is_unseen : bool
         n_threads : int
         """
         beside, unlabelled = shown.unlabelled, None
         if beside is not None:
-            vectors = encoder.encode(beside.bags(), n_threads)
-            unlabelled = _evidence_of(blend, beside, vectors, n_threads)
+            vectors = scorer.encoder.encode(beside.bags(), n_threads)
+            unlabelled = _evidence_of(scorer, beside, vectors, n_threads)
         return cls(
-            evidence=_evidence_of(blend, shown, points, n_threads),
+            evidence=_evidence_of(scorer, shown, points, n_threads),
             truth=shown.judged_labels,
             seen=seen,
             is_unseen=is_unseen,
@@ -141,10 +151,10 @@ class HeldOutLesson:
 
 
 def _evidence_of(
-    blend: Blend, data: TrainingData, points: NDArray[np.float32], n_threads: int
+    scorer: _EncodedBlend, data: TrainingData, points: NDArray[np.float32], n_threads: int
 ) -> Evidence:
     """Return what the sources say of points, encoded, less what is set aside."""
-    return blend.evidence_of(points, data.bags(), n_threads).setting_aside(data.set_aside)
+    return scorer.evidence_of(points, data.bags(), n_threads).setting_aside(data.set_aside)
 
 
 def _answers(

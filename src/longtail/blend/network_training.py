@@ -106,7 +106,7 @@ class NetworkTraining:
     ... )
     >>> truth = csr_array(np.tile([1, 0, 0], (5, 1)))
     >>> run = TrainingRun(seed=0, n_threads=1)
-    >>> network = NetworkTraining().learn(evidence, truth, np.ones(3), run)
+    >>> network = NetworkTraining().taught(evidence, truth, np.ones(3), run).network
     >>> network.scores(evidence)[0].argmax().item()
     0
     """
@@ -128,16 +128,6 @@ class NetworkTraining:
     n_compared: tuple[int, int] = (24, 8)
     is_unseen: bool = True
     alike: float = 2.0
-
-    def learn(
-        self,
-        evidence: Evidence,
-        truth: csr_array,
-        inverse_propensities: NDArray[np.float64],
-        run: TrainingRun,
-    ) -> ScoreNetwork:
-        """Return the network, or the weighted sum of the sources: see `taught`."""
-        return self.taught(evidence, truth, inverse_propensities, run).network
 
     def taught(
         self,

@@ -17,8 +17,9 @@ from longtail.features.word_table import WordTable
 from longtail.kernels.attention import AttentionWeights
 from longtail.metrics import precision_at_k
 from longtail.named_parts import joined_parts, with_prefix
-from longtail.scorers.label_attention import AttentionLevel, children_of
+from longtail.scorers.label_attention import AttentionLevel
 from longtail.scorers.ranking import best_first
+from longtail.scorers.tree_nodes import children_of
 from longtail.training.batches import AllLabels
 from longtail.training.dropout import dropped
 from longtail.training.early_stopping import EarlyStopping

@@ -90,7 +90,7 @@ class Reranker:
         block = self.residual.block(network.dimension, run.torch_device)
         batches = self.training.batches(data.labels, confused, features, run)
         if self.from_first:
-            block.start_from(first.residual)
+            block.start_from(first.transform)
         start = first.classifier if self.from_first else None
         classifier = self.training.fit(network, block, batches, run, "re-ranker", start)
         return Ranker(self.architecture.frozen(network), block.frozen(), classifier)
@@ -107,7 +107,7 @@ def _best_scored(
     best = np.empty((len(features), min(n_labels, shortlists.shape[1])), np.int32)
     for start in range(0, len(features), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
-        final = first.residual.apply(features[rows], n_threads)
+        final = first.transform.apply(features[rows], n_threads)
         logits = first.classifier.logits(final, shortlists[rows], n_threads)
         best[rows], _ = best_first(shortlists[rows], logits, best.shape[1], n_threads)
     return best

@@ -9,6 +9,7 @@ from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer, StorageType, as_storage
 from longtail.errors import InputError
 from longtail.features.onnx_encoder import OnnxEncoder
+from longtail.features.onnx_export import to_onnx
 from longtail.features.transformer_encoder import TransformerEncoder
 from longtail.kernels.jit import n_usable_cores
 from longtail.scorers.encoders import transformers_of, with_transformers_as
@@ -69,8 +70,6 @@ def compressed(scorer: Scorer, dtype: StorageType) -> Scorer:
         raise InputError(f"dtype of a transformer must be 'float32' or 'int8', got {dtype!r}.")
 
     def exported(encoder: TextEncoder) -> OnnxEncoder:
-        from longtail.features.onnx_export import to_onnx  # noqa: PLC0415 - it needs torch
-
         if isinstance(encoder, OnnxEncoder):
             return encoder
         return to_onnx(encoder, int8=dtype == "int8")

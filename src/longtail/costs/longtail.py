@@ -10,7 +10,8 @@ from longtail.blend.candidates import N_CONFUSED_LABELS, SearchSizes
 from longtail.blend.relations import RelationSizes
 from longtail.costs.estimate import MANY_INDEXED, PROCESS, indexing
 from longtail.estimators.holding_out import LARGEST_HELD_OUT
-from longtail.recipes.longtail import EPOCHS_AGAIN, FEW_POINTS
+from longtail.recipes.longtail import FEW_POINTS
+from longtail.training.schedule import EPOCHS_AGAIN
 
 if TYPE_CHECKING:
     from longtail.blend.shared_space import SharedSpace

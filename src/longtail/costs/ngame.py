@@ -12,7 +12,7 @@ from longtail.costs.estimate import VISIT, WITH_TORCH
 from longtail.costs.longtail import DESCENT, N_VIEWS, PASSES, RELATE
 from longtail.costs.transformer import TRAIN, encoder_width, time_to_read, transformer_memory
 from longtail.recipes.dexa import LABELS_OF_A_CLUSTER
-from longtail.recipes.ngame import EPOCHS_AGAIN
+from longtail.training.schedule import EPOCHS_AGAIN
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload

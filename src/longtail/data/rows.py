@@ -134,7 +134,9 @@ def unit_rows(rows: Rows) -> Rows:
     return sp.csr_array((values, rows.indices, rows.indptr), rows.shape)
 
 
-def unit_vectors(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+def unit_vectors(
+    vectors: NDArray[np.float32], out: NDArray[np.float32] | None = None
+) -> NDArray[np.float32]:
     """Scale dense rows to unit length; rows of zeros stay so.
 
     Each row by itself, so that a point alone gets the numbers that it gets in a batch. `unit_rows`
@@ -143,6 +145,8 @@ def unit_vectors(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     Parameters
     ----------
     vectors : float32 (n, dimension)
+    out : float32 (n, dimension) or None
+        Where to write them, such as `vectors` itself.
 
     Returns
     -------
@@ -159,7 +163,7 @@ def unit_vectors(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     # but with a temporary as large as the matrix.
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     lengths[lengths == 0] = 1
-    unit: NDArray[np.float32] = vectors / lengths[:, None]
+    unit: NDArray[np.float32] = np.divide(vectors, lengths[:, None], out=out)
     return unit
 
 

@@ -99,7 +99,7 @@ def run_command(arguments: Namespace) -> int:
     LongtailError
         If something that training or the report needs is missing, or a path cannot be written.
     """
-    from longtail import LongtailClassifier  # noqa: PLC0415 - loads torch, `--help` must not
+    from longtail import LongtailClassifier  # noqa: PLC0415 - slow, `--help` must not be
 
     started = time.perf_counter()
     _check(arguments)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from longtail.data.rows import unit_vectors
 from longtail.kernels.arrays import read_only
 from longtail.kernels.bag_vector import unit_bag_vectors
 from longtail.kernels.jit import over_row_chunks
@@ -120,10 +121,7 @@ class UnitBagEncoder(_TokenTable):
     def encode(self, bags: Bags, n_threads: int = 1) -> NDArray[np.float32]:
         """Return float32 (n, dimension); rows of zeros for bags of unknown tokens."""
         vectors = bags.times(self.token_vectors, n_threads)
-        lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-        lengths[lengths == 0] = 1
-        vectors /= lengths[:, None]
-        return vectors
+        return unit_vectors(vectors, out=vectors)
 
     @property
     def dimension(self) -> int:

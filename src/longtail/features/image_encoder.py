@@ -50,9 +50,11 @@ class ImageEncoder:
                 "This model reads images, which needs torch even to predict. Install it with "
                 "`pip install 'longtail[train]'`."
             ) from error
+        from longtail.features.resnet18_module import DIMENSION  # noqa: PLC0415 - it loads torch
+
         module = self._module
         images = torch.from_numpy(bags.dense(int(np.prod(self.image_shape))))
-        features = np.empty((bags.n_rows, 512), np.float32)
+        features = np.empty((bags.n_rows, DIMENSION), np.float32)
         with torch.no_grad():
             for i in range(bags.n_rows):  # one by one: a batch would change the last bits
                 features[i] = module(images[i].view(1, *self.image_shape)).numpy()[0]
@@ -61,9 +63,9 @@ class ImageEncoder:
     @cached_property
     def _module(self) -> Any:
         """The network, made when the first image comes."""
-        import torch  # noqa: PLC0415
+        import torch  # noqa: PLC0415 - as above
 
-        from longtail.features.resnet18 import ResNet18Module  # noqa: PLC0415
+        from longtail.features.resnet18_module import ResNet18Module  # noqa: PLC0415 - as above
 
         module = ResNet18Module(self.image_shape[0]).eval()
         weights = {k: torch.tensor(np.array(v)) for k, v in self.weights.items()}

@@ -14,6 +14,7 @@ from longtail.data.bags import has_text
 from longtail.errors import InputError
 from longtail.features.text_pieces import PiecesOfTexts, needs_transformers
 from longtail.named_parts import with_prefix, without_prefix
+from longtail.training.threads import torch_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,8 +94,6 @@ class TransformerEncoder:
         """Return the vectors of a batch."""
         network = self.network
         import torch  # noqa: PLC0415 - there, for the network is
-
-        from longtail.training.threads import torch_threads  # noqa: PLC0415 - it imports torch
 
         # As many as there are, but those that a fork has lost.
         with torch.inference_mode(), torch_threads(torch.get_num_threads()):

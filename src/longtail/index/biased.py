@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["as_bias", "most_biased", "some_of", "with_bias", "with_ones"]
+__all__ = ["as_bias", "most_biased", "some_of", "with_bias", "with_biased", "with_ones"]
+
+# A vector of large bias is among the best of queries that are far from it, too, and few edges lead
+# from these to it: a walk misses it unless it begins there.
+BIASED_PER_ROOT = 2
 
 
 def as_bias(bias: ArrayLike | None, n_vectors: int) -> Floats:
@@ -90,6 +94,20 @@ def with_bias(vectors: Floats, bias: Floats) -> Floats:
     share = bias[:, None] / np.float32(np.sqrt(NUMBERS_OF_BIAS))
     more = np.repeat(share, NUMBERS_OF_BIAS, axis=1)
     return np.concatenate([vectors, more], axis=1, dtype=np.float32)
+
+
+def with_biased(entries: NDArray[np.int32], bias: Floats) -> NDArray[np.int32]:
+    """Return the entries of a graph, and those of the nodes with the largest biases.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.index.biased import as_bias, with_biased
+    >>> with_biased(np.array([2, 0], np.int32), as_bias([0, 1, 0, 3], 4)).tolist()
+    [2, 0, 1, 3]
+    """
+    more = most_biased(bias, int(BIASED_PER_ROOT * len(bias) ** 0.5))
+    return np.concatenate([entries, np.setdiff1d(more, entries)])
 
 
 def with_ones(queries: Floats) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 
 from longtail.errors import InputError, require_positive
 from longtail.index.biased import as_bias
-from longtail.index.protocol import OUT_OF_BOUNDS, as_queries, as_vectors
+from longtail.index.protocol import OUT_OF_BOUNDS, as_queries, as_vectors, without_own
 from longtail.kernels.exact import exact_topk
 from longtail.kernels.jit import over_row_chunks
 
@@ -104,10 +104,7 @@ class ExactIndex:
         n_rows = len(self.vectors)
         unbiased = ExactIndex(self.vectors, n_threads=self.n_threads)
         near, _ = unbiased.query(self.vectors, min(n_near + 1, n_rows))
-        is_other = near != np.arange(n_rows)[:, None]
-        is_other[is_other.all(axis=1), -1] = False  # as many in each row
-        others: NDArray[np.int32] = near[is_other].reshape(n_rows, -1)
-        return others
+        return without_own(near, near, np.arange(n_rows))
 
 
 def recall_against_exact(

@@ -9,7 +9,7 @@ import numpy as np
 from longtail.data.assembled import taken
 from longtail.data.csr import fits_rows, is_within
 from longtail.errors import InputError, require_positive
-from longtail.index.biased import as_bias, most_biased, some_of
+from longtail.index.biased import as_bias, some_of, with_biased
 from longtail.index.graph_building import GraphBuilder, group_equal_rows
 from longtail.index.protocol import as_queries, as_vectors, check_bounds
 from longtail.kernels.arrays import read_only
@@ -30,9 +30,6 @@ __all__ = ["GraphIndex"]
 
 DEFAULT_BEAM = 160
 DEFAULT_NEIGHBOURS = 32
-# A vector of large bias is among the best of queries that are far from it, too, and few edges lead
-# from these to it: a walk misses it unless it begins there.
-BIASED_PER_ROOT = 2
 _ARRAY_NAMES = ("vectors", "neighbours", "entries", "member_starts", "members")
 
 
@@ -158,9 +155,7 @@ class GraphIndex:
         if len(firsts) < len(matrix):
             matrix, own = taken(matrix, firsts, n_threads), some_of(own, firsts)
         neighbours, entries = GraphBuilder(matrix, own, n_neighbours, seed, n_threads).build()
-        more = most_biased(own, int(BIASED_PER_ROOT * len(firsts) ** 0.5))
-        entries = np.concatenate([entries, np.setdiff1d(more, entries)])
-        parts = (neighbours, entries, *groups)
+        parts = (neighbours, with_biased(entries, own), *groups)
         return cls(matrix, *parts, bias=own, beam=beam, n_threads=n_threads)
 
     @classmethod

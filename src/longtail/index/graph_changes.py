@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.index.biased import as_bias, most_biased, some_of
-from longtail.index.graph import BIASED_PER_ROOT, GraphIndex
+from longtail.index.biased import as_bias, some_of, with_biased
+from longtail.index.graph import GraphIndex
 from longtail.index.graph_building import reachable_entries
+from longtail.index.protocol import without_own
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_codes import ByteCodes, byte_codes, code_unit
 from longtail.kernels.graph_building import add_reverse_edges, hash_rows, prune_candidates
@@ -118,14 +119,12 @@ def _index(
     like: GraphIndex, vectors: Floats, bias: Floats, neighbours: Ids, entries: Ids, node_of_row: Ids
 ) -> GraphIndex:
     """Return an index with entries at the largest biases, too, and from which all is reached."""
-    more = most_biased(bias, int(BIASED_PER_ROOT * len(vectors) ** 0.5))
-    entries = np.concatenate([entries, np.setdiff1d(more, entries)])
     members = np.argsort(node_of_row, kind="stable").astype(np.int32)
     counts = np.bincount(node_of_row, minlength=len(vectors))
     return GraphIndex(
         vectors,
         neighbours,
-        reachable_entries(neighbours, entries),
+        reachable_entries(neighbours, with_biased(entries, bias)),
         np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
         members,
         bias=bias,
@@ -197,10 +196,7 @@ def _nearest(codes: ByteCodes, first: int, n: int, n_wanted: int, n_threads: int
         n_threads=n_threads,
         chunk=_ROWS_AT_ONCE,
     )
-    is_other = row_of(keys) != np.arange(first, first + n)[:, None]
-    is_other[is_other.all(axis=1), -1] = False  # as many in each list
-    others: Keys = keys[is_other].reshape(n, -1)
-    return others
+    return without_own(keys, row_of(keys), np.arange(first, first + n))
 
 
 def _thinned_out(codes: ByteCodes, near: Keys, width: int, n_threads: int) -> Keys:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,10 @@ __all__ = [
     "as_queries",
     "as_vectors",
     "check_bounds",
+    "without_own",
 ]
+
+Number = TypeVar("Number", bound=np.integer)
 
 LARGEST_NUMBER = 1e15  # products of two such are finite in float32, and sums of 65,536 of those
 OUT_OF_BOUNDS = (
@@ -121,3 +124,32 @@ def as_queries(queries: ArrayLike, n_dimensions: int) -> NDArray[np.float32]:
         row = int(np.flatnonzero(~fits.all(axis=1))[0])
         raise InputError(f"Query {row} holds {OUT_OF_BOUNDS}")
     return matrix
+
+
+def without_own(
+    lists: NDArray[Number], rows: NDArray[np.integer], own: NDArray[np.integer]
+) -> NDArray[Number]:
+    """Return lists of what is near some rows, less the rows themselves.
+
+    All lists get shorter by one: one without its own row loses its last.
+
+    Parameters
+    ----------
+    lists : int (n, size)
+    rows : int (n, size)
+        The row that each entry stands for.
+    own : int (n,)
+        The row that each list is of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.index.protocol import without_own
+    >>> near = np.array([[7, 4], [3, 5]])
+    >>> without_own(near, near, np.array([7, 8])).tolist()
+    [[4], [3]]
+    """
+    is_other = rows != own[:, None]
+    is_other[is_other.all(axis=1), -1] = False
+    others: NDArray[Number] = lists[is_other].reshape(len(lists), -1)
+    return others

@@ -29,7 +29,7 @@ class OfArchitecture(LabelEstimator):
         Those of `LabelEstimator`.
     """
 
-    dropout: float = 0.5
+    dropout: float = KimCNN.dropout
 
     def architecture(self) -> FeatureArchitecture:
         """Return the feature architecture."""
@@ -52,7 +52,7 @@ class OfMLP(OfArchitecture):
         Those of `OfArchitecture`.
     """
 
-    dimension: int = 512
+    dimension: int = HashedMLP.layers[0]
 
     def architecture(self) -> FeatureArchitecture:
         """Return the perceptron."""
@@ -77,9 +77,9 @@ class OfKimCNN(OfArchitecture):
     """
 
     char_ngrams: tuple[int, int] | str | None = None
-    dimension: int = 128
-    n_filters: int = 100
-    n_words: int = 256
+    dimension: int = KimCNN.word_dimension
+    n_filters: int = KimCNN.n_filters
+    n_words: int = KimCNN.n_words
 
     def architecture(self) -> FeatureArchitecture:
         """Return Kim's filters."""
@@ -116,12 +116,12 @@ class OfXMLCNN(OfArchitecture):
     """
 
     char_ngrams: tuple[int, int] | str | None = None
-    dimension: int = 128
-    n_filters: int = 128
-    n_words: int = 256
-    n_chunks: int = 2
-    bottleneck: int = 512
-    along_embedding: bool = False
+    dimension: int = XMLCNN.word_dimension
+    n_filters: int = XMLCNN.n_filters
+    n_words: int = XMLCNN.n_words
+    n_chunks: int = XMLCNN.n_chunks
+    bottleneck: int = XMLCNN.dimension
+    along_embedding: bool = XMLCNN.along_embedding
 
     def check(self) -> None:
         """See `LabelEstimator.check`."""

@@ -51,7 +51,6 @@ NOT_RARE = 5  # from which what its points' words have in common tells more than
 FEW_WORDS = 4  # and pairs of a text: with fewer, all their pieces take no time worth naming
 MANY_PIECES = 80  # of a word: those of twenty characters
 FOUND_OF_STRINGS = 150  # labels, in place of 30
-EPOCHS_AGAIN = 2
 MANY_HELD_OUT = 9_000
 LEAST_OF_MANY, MOST_OF_MANY = 2_500, 10_000
 TAIL_WITH_TEXTS, TAIL_WITHOUT_TEXTS = 0.3, 0.5
@@ -265,7 +264,6 @@ class LongtailClassifier(RerankedEstimator):
         scorer = self._with_voters(scorer, data, held_out, run)
         lesson = HeldOutLesson.of(
             scorer,
-            scorer.encoder,
             shown,
             points,
             data.labels,
@@ -314,14 +312,11 @@ class LongtailClassifier(RerankedEstimator):
         pieces: Pieces,
     ) -> BlendedScorer:
         """Train the sources on the held-out points too; the space goes on from where it was."""
-        shorter = Schedule(
-            epochs=min(EPOCHS_AGAIN, self.epochs_for(data.labels.shape[0])),
-            learning_rate=self.learning_rate_for(data.labels.shape[0]) / 2,
-        )
         usual = self._space_for(data)
         # More points may be given shorter vectors and smaller logits, but these have their length,
         # and the blend has learnt from logits of the first scale.
-        space = replace(usual, schedule=shorter, dimension=first.dimension, scale=first.scale)
+        again = usual.schedule.again()
+        space = replace(usual, schedule=again, dimension=first.dimension, scale=first.scale)
         return self._sources(space, data, run, tables, relations, pieces=pieces)[0]
 
     def _learns_again(self, data: TrainingData, held_out: TrainingData) -> bool:

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 __all__ = ["NGAME"]
 
 LEAST_SHOWN, MOST_SHOWN = 40, 9_000  # points that a blend is learnt from
-EPOCHS_AGAIN = 2  # of Module II, once the blend has been learnt from the held-out points
 MAP_RATE = 3e-4  # of Adam, for the map of a transformer's vectors
 SCALE = 20.0  # cosines times this are what the blend sees
 MAX_ENTRIES = 256  # of a text made of a label's points
@@ -150,7 +149,6 @@ class NGAME(OfTextEncoder):
     encoder_learning_rate: float = 0.01
     classifier_epochs: int = 5
     classifier_learning_rate: float = 0.005
-    patience: int | None = None
     batch_size: int | None = None
     encoder_loss: PairLoss | str = field(default_factory=TripletLoss)
     classifier_loss: PairLoss | str = field(default_factory=TripletLoss)
@@ -162,8 +160,8 @@ class NGAME(OfTextEncoder):
     n_random: int = 500
     n_found: int = 50
     beam: int = 256
-    n_near_points: int = 20
-    n_near_labels: int = 20
+    n_near_points: int = SearchSizes.n_near_points
+    n_near_labels: int = SearchSizes.n_near_labels
     relations: bool = True
     linear: bool = True
     cost: float = 1.0
@@ -292,7 +290,6 @@ class NGAME(OfTextEncoder):
             points = encoder.encode(shown.bags(), run.n_threads)
             lesson = HeldOutLesson.of(
                 scorer,
-                encoder,
                 shown,
                 points,
                 data.labels,
@@ -374,12 +371,9 @@ class NGAME(OfTextEncoder):
         if self.text_block or not self.freeze_encoder:
             return modules
         module = self.classifier_module(every.labels.shape[0])
-        shorter = Schedule(
-            epochs=min(EPOCHS_AGAIN, self.classifier_epochs),
-            learning_rate=self.classifier_learning_rate / 2,
-        )
+        module = replace(module, schedule=module.schedule.again())
         with run.stage("classifiers"):
-            return self._classified(replace(module, schedule=shorter), modules, network, every, run)
+            return self._classified(module, modules, network, every, run)
 
     def _sources(
         self,

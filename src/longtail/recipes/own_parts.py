@@ -295,17 +295,15 @@ def check_fixed_vectors(found: Any, n_tokens: int) -> None:
 def check_transform(found: Any, dimension: int) -> None:
     """Raise InputError unless a trained block is one that a model folder can keep."""
     _check_kept("What `frozen` returns", found, "apply", TRANSFORMS, "Rectified")
+    if not isinstance(found, SquareLayer):
+        return
     square = (dimension, dimension)
-    if isinstance(found, SquareLayer) and (found.matrix.shape, found.bias.shape) != (
-        square,
-        (dimension,),
-    ):
+    if found.matrix.shape != square or found.bias.shape != (dimension,):
         raise InputError(
             f"`frozen` returned a matrix of {found.matrix.shape} and a bias of {found.bias.shape}, "
             f"but the features have {dimension} numbers. Return one of {square}."
         )
-    if isinstance(found, SquareLayer):
-        _check_finite("What `frozen` returns", found.matrix, found.bias)
+    _check_finite("What `frozen` returns", found.matrix, found.bias)
 
 
 def _check_kept(what: str, found: Any, method: str, kinds: Mapping[str, Any], example: str) -> None:
@@ -346,10 +344,10 @@ def check_ranker(found: Any, n_tokens: int, n_labels: int) -> None:
         raise InputError(f"`learn` of a re-ranker must return a Ranker, got {named(found)}.")
     check_encoder(found.encoder, n_tokens)
     dimension = found.classifier.vectors.shape[-1]
-    encoded = found.encoder
-    if isinstance(encoded, BagEncoder | UnitBagEncoder):
-        dimension = encoded.token_vectors.shape[1]
-    check_transform(found.residual, dimension)
+    encoder = found.encoder
+    if isinstance(encoder, BagEncoder | UnitBagEncoder):
+        dimension = encoder.token_vectors.shape[1]
+    check_transform(found.transform, dimension)
     check_classifier(found.classifier, n_labels, dimension)
 
 

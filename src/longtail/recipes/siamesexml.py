@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from longtail.recipes.ngame import NGAME
 from longtail.siamese.pair_losses import PairLoss, ProbabilisticContrast
+from longtail.training.neighbourhood_batches import LabelBatches
 
 if TYPE_CHECKING:
     from longtail.blend.candidates import SearchSizes
@@ -41,7 +42,7 @@ class SiameseXML(NGAME):
     'drink'
     """
 
-    label_power: float = 0.45
+    label_power: float = LabelBatches.power
     dropout: float = 0.0
     encoder_loss: PairLoss | str = field(
         default_factory=lambda: ProbabilisticContrast(of_labels=True)

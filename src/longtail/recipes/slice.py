@@ -58,9 +58,9 @@ class Slice(LabelEstimator):
     """
 
     vectors: FixedVectors | None = None
-    dimension: int = 512
-    shortlist_size: int = 300
-    cost: float = 1.0
+    dimension: int = TruncatedSVD.dimension
+    shortlist_size: int = NearestCentroids.size
+    cost: float = DenseOneVsRest.cost
 
     def check(self) -> None:
         """See `LabelEstimator.check`."""

@@ -51,10 +51,10 @@ class OfTextEncoder(LabelEstimator):
     """
 
     encoder: str = BAG
-    n_pieces: int = 128
-    fine_tune: bool = False
-    fine_tune_rate: float = 5e-5
-    texts_at_once: int | None = None
+    n_pieces: int = Transformer.n_pieces
+    fine_tune: bool = Transformer.fine_tune
+    fine_tune_rate: float = Transformer.learning_rate
+    texts_at_once: int | None = Transformer.texts_at_once
     dimension: int = 256
     dropout: float = 0.3
     warm_up: float | None = None

@@ -117,7 +117,6 @@ class XTransformer(OfTextEncoder):
     batch_size: int = 512
     epochs: int = 10
     learning_rate: float = 0.02
-    patience: int | None = None
     beam_size: int = 10
     teacher_forcing: bool = True
     matcher_aware: bool = True

@@ -11,6 +11,7 @@ import numpy as np
 from longtail.kernels.arrays import read_only
 from longtail.kernels.scoring import logistic_rows
 from longtail.metrics.hits import find_hits
+from longtail.scorers.sigmoid import sigmoid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +24,7 @@ __all__ = ["LEAST_CALIBRATED", "Calibration", "logistic_weights", "n_calibrated"
 LEAST_CALIBRATED = 5  # best labels of a point, from which probabilities are learnt
 MOST_CALIBRATED = 500
 N_NEWTON_STEPS, N_HALVINGS, RIDGE = 30, 20, 1e-6
+MOST_SURE = 30.0  # logits while weights are fitted: the loss hardly bends beyond
 MOST_LESS, N_HALVINGS_OF_LESS = 100.0, 50  # logits; a probability of e^-100 is none
 LEAST_SHARE = 1e-6  # whose logarithm is told from those of smaller ones
 LEAST_SLOPE = 1e-3  # of scores of one standard deviation: higher ones stay ahead
@@ -231,7 +233,7 @@ class Calibration:
 
 def _mean_probability(z: NDArray[np.float64]) -> float:
     """Return the mean of logits as probabilities."""
-    return float((1 / (1 + np.exp(-np.clip(z, -MOST_LESS, MOST_LESS)))).mean())
+    return float(sigmoid(z, MOST_LESS).mean())
 
 
 def _less_for(z: NDArray[np.float64], wanted: float) -> float:
@@ -276,7 +278,7 @@ def logistic_weights(
     weights = np.zeros(len(design))
     loss = _logistic_loss(weights, design, target)
     for _ in range(N_NEWTON_STEPS):
-        p = 1 / (1 + np.exp(-np.clip(weights @ design, -30, 30)))
+        p = sigmoid(weights @ design, MOST_SURE)
         slope = design @ (p - target) + RIDGE * weights
         curvature = (design * (p * (1 - p))) @ design.T + RIDGE * np.eye(len(design))
         step = np.linalg.solve(curvature, slope)

@@ -47,37 +47,37 @@ class Ranker:
     """
 
     encoder: Encoder
-    residual: Transform
+    transform: Transform
     classifier: LabelVectors
 
     def logits(
         self, bags: Bags, labels: NDArray[np.int32], n_threads: int = 1
     ) -> NDArray[np.float32]:
         """Return float32 (n, size), padded with -inf."""
-        features = self.residual.apply(self.encoder.encode(bags, n_threads), n_threads)
+        features = self.transform.apply(self.encoder.encode(bags, n_threads), n_threads)
         return self.classifier.logits(features, labels, n_threads)
 
     def to_arrays(self, group: str) -> dict[str, NDArray[np.generic]]:
         """Return all arrays, named ``"group/name"``."""
         return {
             **with_prefix(f"{group}-encoder/", self.encoder.to_arrays()),
-            **with_prefix(f"{group}-residual/", self.residual.to_arrays()),
+            **with_prefix(f"{group}-residual/", self.transform.to_arrays()),
             **with_prefix(f"{group}-classifier/", self.classifier.to_arrays()),
         }
 
     def config(self) -> dict[str, Any]:
         """Return of what kind the parts are, as JSON values."""
-        return {"encoder": self.encoder.config(), "residual": self.residual.config()}
+        return {"encoder": self.encoder.config(), "residual": self.transform.config()}
 
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays, group: str) -> Ranker:
         """Make it again, on memory maps as they are."""
         encoder = without_prefix(f"{group}-encoder/", arrays)
-        residual = without_prefix(f"{group}-residual/", arrays)
+        transform = without_prefix(f"{group}-residual/", arrays)
         classifier = without_prefix(f"{group}-classifier/", arrays)
         return cls(
             encoder_from(config["encoder"], encoder),
-            transform_from(config["residual"], residual),
+            transform_from(config["residual"], transform),
             LabelVectors(**classifier),
         )
 
@@ -161,7 +161,7 @@ class DeepXMLScorer:
         """Return what each part says of each bag's shortlist."""
         features = self.ranker.encoder.encode(bags, n_threads)
         labels, nearness = self.shortlister.query(features, n_threads)
-        final = self.ranker.residual.apply(features, n_threads)
+        final = self.ranker.transform.apply(features, n_threads)
         logits = self.ranker.classifier.logits(final, labels, n_threads)
         reranked = np.empty((bags.n_rows, 0), np.float32)
         if self.reranker is not None:

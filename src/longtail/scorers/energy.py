@@ -118,7 +118,11 @@ class EnergyScorer:
         )
 
     def relaxed_labels(self, bags: Bags, n_threads: int = 1) -> Floats:
-        """Return y of each point, float32 (n, L) in [0, 1], columns as in `known`."""
+        """Return y of each point, float32 (n, L) in [0, 1], columns as in `known`.
+
+        For whoever chooses labels by a threshold, as the papers' F1 does; `top_k` needs no more
+        than their order.
+        """
         return self.inference.labels(self.terms(bags, n_threads), self.layers, n_threads)
 
     def energies(self, bags: Bags, n_threads: int = 1) -> Floats:

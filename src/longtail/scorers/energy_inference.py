@@ -13,6 +13,7 @@ from longtail.kernels.arrays import read_only
 from longtail.kernels.bundle import bundle_rows
 from longtail.kernels.energy import EnergyLayers, Moves, PointTerms, descend_rows
 from longtail.kernels.jit import over_row_chunks
+from longtail.scorers.sigmoid import sigmoid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,8 +101,7 @@ class EnergyInference:
         states = self.states(terms, layers, n_threads)
         if METHODS[self.method] is Moves.PROJECTED:
             return np.clip(states, 0, 1)
-        relaxed = np.float32(1) / (1 + np.exp(-np.clip(states, -80, 80)))
-        labels: Floats = np.where(terms.labels >= 0, relaxed, 0).astype(np.float32)
+        labels: Floats = np.where(terms.labels >= 0, sigmoid(states), 0).astype(np.float32)
         return labels
 
     def energies(self, terms: PointTerms, layers: EnergyLayers, n_threads: int = 1) -> Floats:

@@ -13,6 +13,7 @@ from longtail.kernels.arrays import read_only
 from longtail.kernels.energy import EnergyLayers, PointTerms
 from longtail.named_parts import with_prefix
 from longtail.scorers.ranking import best_first
+from longtail.scorers.sigmoid import sigmoid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -140,7 +141,7 @@ class ShortlistEnergy:
     def _context(self, labels: Ids, unaries: Floats) -> Floats:
         """Return sigmoid(u) V, (n, n_hidden)."""
         rows, places = np.nonzero(labels >= 0)
-        relaxed = np.float32(1) / (1 + np.exp(-np.clip(unaries[rows, places], -80, 80)))
+        relaxed = sigmoid(unaries[rows, places])
         shape = (len(labels), len(self.label_vectors))
         context: Floats = csr_array((relaxed, (rows, labels[rows, places])), shape=shape) @ (
             self.label_vectors

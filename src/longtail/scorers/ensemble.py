@@ -9,7 +9,7 @@ import numpy as np
 
 from longtail.named_parts import joined_parts
 from longtail.scorers.protocols import ScoresShares
-from longtail.scorers.ranking import best_first, just_below
+from longtail.scorers.ranking import best_first, just_below, padding_last
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -140,8 +140,6 @@ def _kept_first(
     ids: NDArray[np.int32], scores: NDArray[np.float32], kept: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Bring the labels of each row that are kept to its front; the rest is padding."""
-    order = np.argsort(~kept, axis=1, kind="stable")
-    kept = np.take_along_axis(kept, order, axis=1)
-    ids = np.where(kept, np.take_along_axis(ids, order, axis=1), -1).astype(np.int32)
-    scores = np.take_along_axis(scores, order, axis=1)
-    return ids, np.where(kept, scores, -np.inf).astype(np.float32)
+    ids = np.where(kept, ids, -1).astype(np.int32)
+    ids, scores = padding_last(ids, np.where(kept, scores, -np.inf).astype(np.float32))
+    return ids, scores

@@ -14,6 +14,7 @@ from longtail.kernels.hashed_labels import best_hashed_labels
 from longtail.kernels.jit import over_row_chunks
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.scorers.blocks import top_k_in_blocks
+from longtail.scorers.sigmoid import sigmoid_by_tanh
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,8 +61,7 @@ class BucketNetwork(NamedTuple):
     def probabilities(self, bags: Bags, n_threads: int = 1) -> NDArray[np.float32]:
         """Return those of all buckets, float32 (n, n_buckets)."""
         logits = self.buckets.apply(self.encoder.encode(bags, n_threads), n_threads)
-        scores: NDArray[np.float32] = 0.5 + 0.5 * np.tanh(0.5 * logits)  # the sigmoid
-        return scores
+        return sigmoid_by_tanh(logits)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from longtail.kernels.attention import AttentionWeights, score_candidates
 from longtail.kernels.jit import over_row_chunks
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.scorers.blocks import top_k_in_blocks
-from longtail.scorers.ranking import best_first
+from longtail.scorers.ranking import best_first, padding_last
+from longtail.scorers.tree_nodes import children_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from longtail.data.bags import Bags
     from longtail.named_parts import Arrays
 
-__all__ = ["AttentionLevel", "LabelAttentionScorer", "children_of"]
+__all__ = ["AttentionLevel", "LabelAttentionScorer"]
 
 SECOND = ("second", "second_bias")  # the arrays of a layer that may not be there
 ROWS_AT_ONCE = 1024  # points whose candidates are held in memory together
@@ -85,8 +86,8 @@ class AttentionLevel(NamedTuple):
         scores = np.full(found.shape, -np.inf, np.float32)
         np.multiply(found, above[:, places], out=scores, where=np.isfinite(found))
         nodes = np.where(np.isfinite(scores), nodes, np.int32(-1))
-        order = np.argsort(nodes < 0, axis=1, kind="stable")
-        return np.take_along_axis(nodes, order, 1), np.take_along_axis(scores, order, 1)
+        nodes, scores = padding_last(nodes, scores)
+        return nodes, scores
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return what `from_arrays` takes; of a second layer only where there is one."""
@@ -174,25 +175,3 @@ class LabelAttentionScorer:
         )
         labels = np.asarray(arrays["attention/labels"], np.int32)
         return cls(levels, labels, config["beam_size"])
-
-
-def children_of(
-    parents: NDArray[np.int32], child_starts: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the children of some nodes, padded with -1, and the place of the parent of each.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from longtail.scorers.label_attention import children_of
-    >>> nodes, places = children_of(np.array([[1, -1]], np.int32), np.array([0, 1, 3], np.int32))
-    >>> nodes.tolist(), places.tolist()
-    ([[1, 2, -1, -1]], [0, 0, 1, 1])
-    """
-    most = int(np.diff(child_starts).max())
-    first = np.where(parents >= 0, child_starts[parents], 0)
-    after = np.where(parents >= 0, child_starts[parents + 1], 0)
-    nodes = first[:, :, np.newaxis] + np.arange(most)
-    nodes = np.where(nodes < after[:, :, np.newaxis], nodes, -1)
-    places = np.repeat(np.arange(parents.shape[1]), most)
-    return nodes.reshape(len(parents), -1).astype(np.int32), places

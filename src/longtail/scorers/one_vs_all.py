@@ -13,6 +13,7 @@ from longtail.index.exact import ExactIndex
 from longtail.kernels.arrays import read_only
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.scorers.blocks import top_k_in_blocks
+from longtail.scorers.sigmoid import sigmoid_by_tanh
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +85,7 @@ class OneVsAllScorer:
 
         ids, scores = top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
         if self.as_probability:
-            scores = 0.5 + 0.5 * np.tanh(0.5 * scores)  # the sigmoid, without overflow
+            scores = sigmoid_by_tanh(scores)
         scores[ids < 0] = -np.inf
         return ids, scores
 

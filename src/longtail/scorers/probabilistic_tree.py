@@ -11,7 +11,8 @@ from longtail.features.bag_encoder import BagEncoder
 from longtail.kernels.arrays import read_only
 from longtail.scorers.blocks import top_k_in_blocks
 from longtail.scorers.label_vectors import LabelVectors
-from longtail.scorers.ranking import best_first
+from longtail.scorers.ranking import best_first, padding_last
+from longtail.scorers.tree_nodes import children_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,17 +103,10 @@ class ProbabilisticTreeScorer:
 
     def _children(self, beam: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Return the children of the nodes of each row, padded with -1, and their places in it."""
-        first = np.where(beam >= 0, self.child_starts[beam], 0)
-        n_children = np.where(beam >= 0, self.child_starts[beam + 1] - first, 0)
-        within = np.arange(n_children.max(initial=0))
-        is_child = (within < n_children[:, :, None]).reshape(len(beam), -1)
-        children = (first[:, :, None] + within).reshape(len(beam), -1)
-        parents = np.broadcast_to(np.arange(beam.shape[1])[:, None], (*beam.shape, len(within))[1:])
-        order = np.argsort(~is_child, axis=1, kind="stable")  # padding to the end
-        order = order[:, : int(n_children.sum(axis=1).max(initial=0))]
-        known = np.take_along_axis(is_child, order, axis=1)
-        chosen = np.where(known, np.take_along_axis(children, order, axis=1), -1)
-        return chosen.astype(np.int32), parents.ravel()[order]
+        children, places = children_of(beam, self.child_starts, same_width=False)
+        children, parents = padding_last(children, np.broadcast_to(places, children.shape))
+        width = int(np.count_nonzero(children >= 0, axis=1).max(initial=0))
+        return children[:, :width], parents[:, :width]
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""

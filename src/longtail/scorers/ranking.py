@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from longtail.kernels.scoring import best_labels
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["best_first", "just_below"]
+__all__ = ["best_first", "just_below", "padding_last"]
 
 
 def best_first(
@@ -69,3 +69,24 @@ def just_below(labels: NDArray[np.int32], scores: NDArray[np.float32]) -> NDArra
     least = np.min(scores, axis=1, keepdims=True, initial=np.inf, where=labels >= 0)
     below: NDArray[np.float32] = np.nextafter(least, np.float32(-np.inf))
     return below
+
+
+def padding_last(ids: NDArray[Any], *beside: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Move the padding of each row to its end, and with it what stands beside it.
+
+    Parameters
+    ----------
+    ids : int (n, size)
+        All below 0 is padding.
+    *beside : arrays (n, size)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.scorers.ranking import padding_last
+    >>> ids, scores = padding_last(np.array([[-1, 4, 2]]), np.array([[0.0, 0.1, 0.7]]))
+    >>> ids.tolist(), scores.tolist()
+    ([[4, 2, -1]], [[0.1, 0.7, 0.0]])
+    """
+    order = np.argsort(ids < 0, axis=1, kind="stable")
+    return tuple(np.take_along_axis(array, order, axis=1) for array in (ids, *beside))

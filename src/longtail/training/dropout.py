@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
+from longtail.training.units import factor_of_kept, n_bytes_dropped
+
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["dropped", "kept_units", "random_bytes"]
+__all__ = ["dropped", "kept_units", "random_bytes_on_device"]
 
 
 def dropped(rows: Tensor, share: float) -> Tensor:
@@ -48,22 +50,24 @@ def kept_units(rows: Tensor, share: float) -> Tensor:
     >>> 0.95 < kept.mean() < 1.05
     tensor(True)
     """
-    drawn, n_dropped = random_bytes(rows, share)
-    return (drawn >= n_dropped).to(rows.dtype).mul_(256 / (256 - n_dropped))
+    drawn, n_dropped = random_bytes_on_device(rows, share)
+    return (drawn >= n_dropped).to(rows.dtype).mul_(factor_of_kept(n_dropped))
 
 
-def random_bytes(rows: Tensor, share: float) -> tuple[Tensor, int]:
+def random_bytes_on_device(rows: Tensor, share: float) -> tuple[Tensor, int]:
     """Return a random byte for each number of `rows`, and below which it is left out.
+
+    The bytes are where the rows are.
 
     Examples
     --------
     >>> import torch
-    >>> from longtail.training.dropout import random_bytes
-    >>> drawn, n_dropped = random_bytes(torch.ones(100, 100), 0.25)
+    >>> from longtail.training.dropout import random_bytes_on_device
+    >>> drawn, n_dropped = random_bytes_on_device(torch.ones(100, 100), 0.25)
     >>> drawn.shape, drawn.dtype, n_dropped
     (torch.Size([100, 100]), torch.uint8, 64)
     """
-    n_dropped = min(round(share * 256), 255)
+    n_dropped = n_bytes_dropped(share)
     words = torch.empty(-(-rows.numel() // 8), dtype=torch.int64)
     drawn = words.random_(-(2**63), None).view(torch.uint8)[: rows.numel()].view(rows.shape)
     return drawn.to(rows.device), n_dropped

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import torch
 
-from longtail.training.dropout import kept_units, random_bytes
+from longtail.training.dropout import kept_units, random_bytes_on_device
 from longtail.training.optimisers import numbers_of
 from longtail.training.unit_rows import UnitRows
 from longtail.training.units import DroppedUnits
@@ -84,7 +84,7 @@ class _DroppedByKernels:
     """In main memory, with nothing in between written out: see `DroppedUnits`."""
 
     def __init__(self, rows: Tensor, dropout: float, dtype: torch.dtype) -> None:
-        drawn, n_dropped = random_bytes(rows, dropout)
+        drawn, n_dropped = random_bytes_on_device(rows, dropout)
         narrow = np.float32 if dtype == torch.float32 else np.uint16
         self._units = DroppedUnits(rows.numpy(), drawn.numpy(), n_dropped, narrow)
         unit = torch.from_numpy(self._units.unit)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 from longtail.errors import InputError
 
-__all__ = ["Schedule"]
+__all__ = ["EPOCHS_AGAIN", "Schedule"]
+
+EPOCHS_AGAIN = 2  # of what is trained already, once there are more points
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,3 +67,18 @@ class Schedule:
         else:
             rate = self.learning_rate * max(1 - done, 0.01)
         return rate * max(done / self.warm_up, 0.01) if done < self.warm_up else rate
+
+    def again(self) -> Self:
+        """Return a shorter one at half the rate, for what was trained so, and goes on with more.
+
+        It has neither a warm-up nor epochs at which the rate is halved.
+
+        Examples
+        --------
+        >>> from longtail.training.schedule import Schedule
+        >>> again = Schedule(epochs=20, learning_rate=0.1).again()
+        >>> again.epochs, again.learning_rate
+        (2, 0.05)
+        """
+        epochs = min(EPOCHS_AGAIN, self.epochs)
+        return type(self)(epochs=epochs, learning_rate=self.learning_rate / 2)

@@ -11,7 +11,7 @@ from longtail.training.label_table import product_dtype
 from longtail.training.optimisers import RowwiseAdagrad
 from longtail.training.unit_labels import LEAST_SLOPE
 from longtail.training.unit_rows import PoolRows, UnitRows
-from longtail.training.units import SMALLEST_LENGTH, random_bytes
+from longtail.training.units import SMALLEST_LENGTH, factor_of_kept, random_bytes
 from longtail.training.vectors_with_bias import VectorsWithBias
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class UnitLabelsOnDevice(VectorsWithBias[RowwiseAdagrad]):
         drawn, n_dropped = random_bytes(shape, self._dropout, self._random)
         if not n_dropped:
             return torch.ones(1, device=self._device)
-        factors = (drawn >= n_dropped) * np.float32(256 / (256 - n_dropped))
+        factors = (drawn >= n_dropped) * np.float32(factor_of_kept(n_dropped))
         return torch.from_numpy(factors).to(self._device)
 
     def _some_without_own(self, pool: Tensor, texts: UnitRows | None) -> Tensor:

@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["SMALLEST_LENGTH", "DroppedUnits", "PoolUnits", "Units", "random_bytes"]
+__all__ = [
+    "SMALLEST_LENGTH",
+    "DroppedUnits",
+    "PoolUnits",
+    "Units",
+    "factor_of_kept",
+    "n_bytes_dropped",
+    "random_bytes",
+]
 
 SMALLEST_LENGTH = 1e-6  # shorter rows are taken to be so long
 
@@ -157,6 +165,30 @@ class PoolUnits:
         optimiser.step_by_units(self._table, *own, scale, learning_rate)
 
 
+def n_bytes_dropped(share: float) -> int:
+    """Return below which byte a unit is left out, for about that share; some are always kept.
+
+    Examples
+    --------
+    >>> from longtail.training.units import n_bytes_dropped
+    >>> n_bytes_dropped(0.25), n_bytes_dropped(1.0)
+    (64, 255)
+    """
+    return min(round(share * 256), 255)
+
+
+def factor_of_kept(n_dropped: int) -> float:
+    """Return what units that are kept are multiplied by, where those of so many bytes are not.
+
+    Examples
+    --------
+    >>> from longtail.training.units import factor_of_kept
+    >>> factor_of_kept(128)
+    2.0
+    """
+    return 256 / (256 - n_dropped)
+
+
 def random_bytes(
     shape: tuple[int, int], dropout: float, random: np.random.Generator
 ) -> tuple[NDArray[np.uint8], int]:
@@ -173,7 +205,7 @@ def random_bytes(
     >>> drawn.shape, drawn.dtype.name, n_dropped
     ((100, 100), 'uint8', 64)
     """
-    n_dropped = min(round(dropout * 256), 255)
+    n_dropped = n_bytes_dropped(dropout)
     if not n_dropped:
         return np.empty((shape[0], 0), np.uint8), 0
     size = shape[0] * shape[1]
