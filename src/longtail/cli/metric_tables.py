@@ -32,9 +32,7 @@ RECALL_PLACES = (10, 100)
 N_BINS = 5
 
 
-def metrics_table(
-    metrics: dict[str, float], n_points: int, places: Sequence[int] = PLACES
-) -> list[str]:
+def metrics_table(metrics: dict[str, float], n_points: int, places: Sequence[int]) -> list[str]:
     """Return the lines that are shown of the metrics that `evaluate` has returned.
 
     Parameters
@@ -121,7 +119,7 @@ def threshold_table(found: list[AtThreshold]) -> str:
     return table(["at least", "labels a point", "precision", "recall", "F1"], rows)
 
 
-def comparison_table(found: Mapping[str, Difference], places: Sequence[int] = PLACES) -> str:
+def comparison_table(found: Mapping[str, Difference], places: Sequence[int]) -> str:
     """Return what is shown: metrics of both, their difference and its standard error.
 
     Examples
