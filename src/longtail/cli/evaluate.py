@@ -20,8 +20,6 @@ from longtail.cli.labelled_points import (
     say_whose_ids,
 )
 from longtail.cli.metric_tables import (
-    PLACES,
-    RECALL_PLACES,
     comparison_as_json,
     comparison_table,
     frequency_table,
@@ -45,7 +43,7 @@ from longtail.metrics import (
     evaluate,
     set_aside,
 )
-from longtail.metrics.hits import deepest_place
+from longtail.metrics.hits import USUAL_PLACES, USUAL_RECALL_PLACES, deepest_place
 from longtail.metrics.predictions import places_to_predict
 from longtail.metrics.propensity import USUAL_PROPENSITY
 from longtail.predictor import LARGEST_K, Predictor, load
@@ -83,8 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--ks",
         metavar="K,K",
         type=_places,
-        default=PLACES,
-        help=f"how many of the best labels are judged ({','.join(map(str, PLACES))})",
+        default=USUAL_PLACES,
+        help=f"how many of the best labels are judged ({','.join(map(str, USUAL_PLACES))})",
     )
     parser.add_argument(
         "--filter",
@@ -255,7 +253,7 @@ def _answers(model: Predictor, asked: _Asked, places: tuple[int, ...]) -> _Answe
     dataset, aside = asked.points, asked.aside
     _say_if_trained_otherwise(model, is_filtered=aside is not None)
     most = min(model.n_labels, LARGEST_K)
-    n_places = places_to_predict(deepest_place(places, RECALL_PLACES), aside, most)
+    n_places = places_to_predict(deepest_place(places, USUAL_RECALL_PLACES), aside, most)
     ids, scores, seconds = _predictions(model, dataset, n_places)
     if aside is not None:
         ids, scores = set_aside(ids, scores, aside)
@@ -268,7 +266,7 @@ def _measured_by(asked: _Asked, arguments: argparse.Namespace) -> dict[str, Any]
         "train_label_counts": asked.counts,
         "n_train_points": asked.n_train_points,
         "ks": arguments.ks,
-        "recall_ks": RECALL_PLACES,
+        "recall_ks": USUAL_RECALL_PLACES,
         "propensity": arguments.propensity,
     }
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from longtail.cli.output import counted, table
 from longtail.metrics import by_frequency_quantile
+from longtail.metrics.hits import USUAL_PLACES, USUAL_RECALL_PLACES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from longtail.predictor import Predictor
 
 __all__ = [
-    "PLACES",
-    "RECALL_PLACES",
     "comparison_as_json",
     "comparison_table",
     "frequency_table",
@@ -27,8 +26,6 @@ __all__ = [
     "threshold_table",
 ]
 
-PLACES = (1, 3, 5)
-RECALL_PLACES = (10, 100)
 N_BINS = 5
 
 
@@ -50,7 +47,7 @@ def metrics_table(metrics: dict[str, float], n_points: int, places: Sequence[int
     speed = f"{metrics['points_per_second']:,.0f} points a second"
     return [
         table(["%", *(f"@{k}" for k in places)], rows),
-        "  ".join(f"R@{k} {metrics[f'R@{k}']:.2f}" for k in RECALL_PLACES),
+        "  ".join(f"R@{k} {metrics[f'R@{k}']:.2f}" for k in USUAL_RECALL_PLACES),
         f"{counted(n_points, 'point')}, {speed}",
     ]
 
@@ -78,7 +75,7 @@ def frequency_table(
     bins = by_frequency_quantile(
         ids,
         truth,
-        max(PLACES),
+        max(USUAL_PLACES),
         train_label_counts=model.train_label_counts,
         n_train_points=model.description["n_points"],
         n_bins=n_bins,
@@ -134,7 +131,7 @@ def comparison_table(found: Mapping[str, Difference], places: Sequence[int]) -> 
     P@1         51.20      50.00       +1.20            0.40
     """
     shown = [f"{name}@{k}" for name in ("P", "PSP") for k in places]
-    shown += [f"R@{k}" for k in RECALL_PLACES]
+    shown += [f"R@{k}" for k in USUAL_RECALL_PLACES]
     rows = [
         [
             name,
