@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from longtail.blend.network_training import NetworkTraining
-from longtail.blend.only_held_out import only_held_out, without_labels
+from longtail.blend.only_held_out import only_held_out, with_labels_hidden
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.scorers.calibration import Calibration, n_calibrated
 from longtail.scorers.ranking import best_first
@@ -112,7 +112,7 @@ class HeldOutLesson:
         be no such labels.
         """
         is_aside = only_held_out(self.seen, labels, run.seed_for("only held out"))
-        evidence, truth = without_labels(self.evidence, self.truth, is_aside)
+        evidence, truth = with_labels_hidden(self.evidence, self.truth, is_aside)
         return replace(self, evidence=evidence, truth=truth)
 
     def learn(

@@ -17,7 +17,7 @@ from longtail.cli.output import counted, one_line, result
 from longtail.cli.own_columns import add_column_arguments, columns_of_points
 from longtail.cli.points import answered, is_read_again, points_in
 from longtail.cli.resuming import digest_of, identity_of, resuming
-from longtail.cli.score_matrix import is_matrix, write_matrix
+from longtail.cli.score_matrix import is_matrix, write_scores
 from longtail.data.formats import FORMATS
 from longtail.data.kept import Kept
 from longtail.data.label_space import LabelSpace
@@ -211,7 +211,7 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
     )
     threshold = arguments.threshold
     if is_matrix(arguments.output):
-        n_answered, n_without = write_matrix(
+        n_answered, n_without = write_scores(
             asked(blocks), arguments.output, n_labels=model.n_labels, threshold=threshold
         )
         _check_answered(arguments.file, n_answered)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SEPARATOR",
-    "as_rows",
+    "csv_lines",
     "read_delimited",
     "read_texts",
     "split_labels",
@@ -226,12 +226,12 @@ def write_delimited(path: Path, dataset: Dataset, *, delimiter: str) -> None:
             writer.writerow(cells)
 
 
-def as_rows(rows: Iterable[Sequence[str]], delimiter: str) -> bytes:
+def csv_lines(rows: Iterable[Sequence[str]], delimiter: str) -> bytes:
     """Return rows of cells, quoted where they have to be.
 
     Examples
     --------
-    >>> as_rows([["a", "b, c"]], ",").decode().strip()
+    >>> csv_lines([["a", "b, c"]], ",").decode().strip()
     'a,"b, c"'
     """
     stream = io.BytesIO()
