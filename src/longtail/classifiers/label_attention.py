@@ -161,6 +161,11 @@ class LabelAttention:
         Returns
         -------
         AttentionWeights
+
+        Raises
+        ------
+        InputError
+            If the data have no words.
         """
         if data.words is None:
             raise InputError("AttentionXML reads the words of a text in order. Pass texts.")
