@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from longtail.blend.network_training import NetworkTraining
 from longtail.blend.only_held_out import only_held_out, with_labels_hidden
+from longtail.blend.score_network import weighted_scores
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.scorers.calibration import Calibration, n_calibrated
 from longtail.scorers.ranking import best_first
@@ -155,7 +156,5 @@ def _answers(
     n_threads: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Return the best labels of some points and their scores."""
-    scores = network.scores(evidence, n_threads)
-    is_real = evidence.labels >= 0
-    scores[is_real] += tail_weights[evidence.labels[is_real]]
+    scores = weighted_scores(network, evidence, tail_weights, n_threads)
     return best_first(evidence.labels, evidence.of_judged(scores), n_best, n_threads)
