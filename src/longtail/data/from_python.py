@@ -29,7 +29,7 @@ from longtail.data.foreign import (
     python_values,
 )
 from longtail.data.input_notes import InputNotes
-from longtail.data.label_names import is_list_text, packed_by, remark_on_twins
+from longtail.data.label_names import is_list_text, remark_on_packed, remark_on_twins
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, named
@@ -358,7 +358,7 @@ def _from_names(rows: Lists, notes: InputNotes) -> tuple[csr_array, LabelSpace]:
     space = LabelSpace.from_names(ids_by_name)
     remark_on_twins(notes, ids_by_name)
     if lengths.max(initial=0) == 1:
-        _remark_on_packed(notes, ids, space)
+        remark_on_packed(notes, ids_by_name, ids, _packed_labels)
     return csr_from_rows(ids, lengths, space.n_labels), space
 
 
@@ -423,17 +423,12 @@ def _check_text(name: str, row: int, without: str) -> None:
         )
 
 
-def _remark_on_packed(notes: InputNotes, ids: NDArray[np.int32], space: LabelSpace) -> None:
-    """Say so if most points have one label that looks like several."""
-    points = np.bincount(ids, minlength=space.n_labels).tolist()
-    packed = packed_by(dict(zip(space.names or (), points, strict=True)))
-    if packed is not None:
-        separator, n_points, example = packed
-        notes.remark(
-            f"{n_points:,} of {len(ids):,} points with a label have a single one that holds "
-            f"{separator!r}, such as {_shown(example)}, and is taken as one: if these are several "
-            f"labels, pass a list for each point, such as label.split({separator!r})"
-        )
+def _packed_labels(separator: str, example: str) -> str:
+    """Say which label looks like several, and what to do."""
+    return (
+        f"such as {_shown(example)}, and is taken as one: if these are several labels, pass a "
+        f"list for each point, such as label.split({separator!r})"
+    )
 
 
 def _id(value: object, row: int) -> int:
@@ -465,7 +460,7 @@ def _from_classes(values: list[Hashable]) -> tuple[csr_array, LabelSpace, LabelF
     space = LabelSpace(len(classes), names, texts)
     if texts is not None:
         notes = InputNotes("labels", unit="row")
-        _remark_on_packed(notes, ids.astype(np.int32), space)
+        remark_on_packed(notes, names, ids, _packed_labels)
         notes.warn(stacklevel=4)
     lengths = np.ones(len(values), dtype=np.int64)
     return csr_from_rows(ids.astype(np.int32), lengths, len(classes)), space, LabelForm.CLASSES
