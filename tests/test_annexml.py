@@ -17,9 +17,9 @@ from longtail.kernels.annexml import (
     Comparisons,
     embedding_epoch,
     encode_in_partitions,
+    loss_slopes,
     partition_epoch,
     points_sharing_labels,
-    ranking_gains,
 )
 from longtail.recipes.annexml import AnnexML
 from longtail.restoring import scorer_from
@@ -92,12 +92,12 @@ class TestEmbedding:
 
         steps = 1e-5 * np.eye(len(cosines))
         slope = [(loss(cosines + step) - loss(cosines - step)) / 2e-5 for step in steps]
-        gains = ranking_gains(cosines.astype(np.float32), n_near, np.float32(5))
+        gains = loss_slopes(cosines.astype(np.float32), n_near, np.float32(5))
         np.testing.assert_allclose(gains, -np.array(slope), rtol=1e-3, atol=1e-4)
 
     def test_gains_of_a_large_gamma_are_numbers(self):
         """The exponential of 2,000 is not."""
-        gains = ranking_gains(np.array([-1, 1, 1], np.float32), 1, np.float32(1000))
+        gains = loss_slopes(np.array([-1, 1, 1], np.float32), 1, np.float32(1000))
         np.testing.assert_allclose(gains, [1000, -500, -500], rtol=1e-5)
 
     def test_a_step_is_up_the_slope(self):

@@ -21,6 +21,7 @@ from longtail.kernels.arrays import read_only
 from longtail.kernels.scoring import angle_logits
 from longtail.row_store import AS_THEY_ARE, RowStore
 from longtail.scorers.ranking import best_first
+from small_comparisons import assert_same
 
 # --------------------------------------------------------------------------------------- one head
 
@@ -141,12 +142,6 @@ def served(request):
     best = scorer.top_k(bags, 1)[0][:40, 0].tolist()
     assert sum(label in own for label, own in zip(best, ids, strict=False)) > 35
     return scorer, bags
-
-
-def assert_same(first, second):
-    for one, other in zip(first, second, strict=True):
-        assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one, other)
 
 
 def rebuilt(scorer, **changes):

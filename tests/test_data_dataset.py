@@ -201,6 +201,16 @@ def test_opened_arrays_are_not_copied(tmp_path):
         assert isinstance(base, np.memmap)
 
 
+def test_texts_that_are_the_names_are_saved_once(tmp_path):
+    names = ["a", "b", "c"]
+    equal = LabelSpace(3, TextColumn.from_strings(names), TextColumn.from_strings(names))
+    text_dataset(equal).save(tmp_path / "saved")
+    assert not [file.name for file in (tmp_path / "saved").glob("label_texts*")]
+    opened = Dataset.open(tmp_path / "saved").label_space
+    assert opened.texts_are_names
+    assert list(opened.texts) == names
+
+
 def test_saving_replaces_a_data_set_and_nothing_else(tmp_path):
     feature_dataset().save(tmp_path / "saved")
     text_dataset().save(tmp_path / "saved")

@@ -22,6 +22,7 @@ from longtail.data.from_python import labels_from, texts_from
 from longtail.data.input_notes import InputWarning
 from longtail.errors import InputError, ModelFolderError
 from longtail.recipes.astec import Astec
+from small_comparisons import same_arrays
 from small_recipes import (
     CLASSES,
     DENSE,
@@ -106,10 +107,8 @@ def arrays_of(model):
     return model.predictor_.scorer.to_arrays()
 
 
-def same_arrays(first, second):
-    first, second = arrays_of(first), arrays_of(second)
-    assert first.keys() == second.keys()
-    return all(np.array_equal(array, second[name]) for name, array in first.items())
+def same(first, second):
+    return same_arrays(arrays_of(first), arrays_of(second))
 
 
 class TestForms:
@@ -274,15 +273,15 @@ class TestSaving:
 
 class TestParameters:
     def test_same_seed_same_model(self, make):
-        assert same_arrays(make().fit(TEXTS, NAMES), make().fit(TEXTS, NAMES))
+        assert same(make().fit(TEXTS, NAMES), make().fit(TEXTS, NAMES))
 
     def test_other_seed_other_model(self, make):
         first, second = make(), make().set_params(random_state=1)
-        assert not same_arrays(first.fit(TEXTS, NAMES), second.fit(TEXTS, NAMES))
+        assert not same(first.fit(TEXTS, NAMES), second.fit(TEXTS, NAMES))
 
     def test_fit_again_forgets(self, make):
         model = make().fit(TEXTS, CLASSES).fit(TEXTS, NAMES)
-        assert same_arrays(model, make().fit(TEXTS, NAMES))
+        assert same(model, make().fit(TEXTS, NAMES))
         assert isinstance(model.predict(TEXTS[:1]), list)
 
     def test_training_leaves_the_callers_random_numbers(self, make):
@@ -314,7 +313,7 @@ class TestParameters:
         model = make()
         whole = {k: np.int64(v) for k, v in model.get_params().items() if type(v) is int}
         model.set_params(**whole).fit(TEXTS, NAMES)
-        assert same_arrays(model, make().fit(TEXTS, NAMES))
+        assert same(model, make().fit(TEXTS, NAMES))
 
     @pytest.mark.parametrize("share", [-0.1, 1.0, 5])
     def test_refuses_such_a_share(self, make, share):

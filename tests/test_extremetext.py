@@ -12,20 +12,13 @@ from longtail.features.bag_encoder import BagEncoder
 from longtail.recipes.extremetext import tree_targets
 from longtail.scorers.label_vectors import LabelVectors
 from longtail.scorers.probabilistic_tree import ProbabilisticTreeScorer
-from longtail.surrogates.label_tree import LabelTree
-
-
-def a_tree(seed, n_labels=20, depth=3):
-    random = np.random.default_rng(seed)
-    paths = np.vstack([np.zeros(n_labels, int), random.integers(0, 3, (depth, n_labels))])
-    nodes = LabelTree.of_paths(paths).nodes
-    return LabelTree(nodes[:, np.argsort(nodes[-1], kind="stable")])
+from small_trees import a_tree
 
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=25, deadline=None)
 def test_a_point_trains_its_paths_and_their_siblings(seed):
-    tree, random = a_tree(seed), np.random.default_rng(seed)
+    tree, random = a_tree(seed, 20), np.random.default_rng(seed)
     labels = csr_array((random.random((8, 20)) < 0.15).astype(np.float32))
     nodes, asked = tree_targets(tree, labels)
     first = np.cumsum([0, *(tree.n_nodes(level) for level in range(tree.depth + 1))])
@@ -45,7 +38,7 @@ def test_a_point_trains_its_paths_and_their_siblings(seed):
 @given(st.integers(0, 10_000), st.integers(1, 25))
 @settings(max_examples=25, deadline=None)
 def test_a_wide_beam_finds_the_best_labels(seed, k):
-    tree, random = a_tree(seed), np.random.default_rng(seed)
+    tree, random = a_tree(seed, 20), np.random.default_rng(seed)
     starts = tree.child_starts()
     vectors = random.normal(size=(starts[-1] - 1, 6)).astype(np.float32)
     bias = random.normal(size=starts[-1] - 1).astype(np.float32)

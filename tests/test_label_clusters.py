@@ -19,6 +19,7 @@ from longtail.surrogates.label_clusters import (
     meta_labels,
     n_meta_labels,
 )
+from small_groups import planted
 
 few = settings(max_examples=25, deadline=None)
 
@@ -28,15 +29,6 @@ def random_sparse(n_rows, n_columns, seed, density=0.3):
     return sp.random_array(
         (n_rows, n_columns), density=density, rng=random, dtype=np.float32, format="csr"
     )
-
-
-def planted(n_groups, per_group, n_columns=40, seed=0):
-    """Rows in `n_groups` well separated groups, shuffled; return them with their groups."""
-    random = np.random.default_rng(seed)
-    centres = np.linalg.qr(random.standard_normal((n_columns, n_groups)))[0].T
-    groups = random.permutation(np.repeat(np.arange(n_groups), per_group))
-    noise = 0.03 * random.standard_normal((len(groups), n_columns))
-    return (centres[groups] + noise).astype(np.float32), groups
 
 
 def agree(clusters, groups):

@@ -18,6 +18,7 @@ from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.label_tree import LabelTreeScorer
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.surrogates.label_tree import LabelTree, balanced_tree, k_means_tree
+from small_trees import a_tree
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 10_000)
@@ -37,17 +38,9 @@ def groups(n_groups, size):
     return unit_rows(csr_array(rows))
 
 
-def a_tree(seed, n_labels=40, depth=3):
-    """Random nodes, with labels in the order of their leaves."""
-    random = np.random.default_rng(seed)
-    paths = np.vstack([np.zeros(n_labels, int), random.integers(0, 3, (depth, n_labels))])
-    nodes = LabelTree.of_paths(paths).nodes
-    return LabelTree(nodes[:, np.argsort(nodes[-1], kind="stable")])
-
-
 def a_scorer(seed, beam_size=4, n_threads=1):
     """A random tree with random classifiers: the scorer, tree, labels, weights and bias."""
-    tree = a_tree(seed)
+    tree = a_tree(seed, 40)
     random = np.random.default_rng(seed)
     starts, labels = tree.child_starts(), random.permutation(100)[:40].astype(np.int32)
     weights = some_rows(seed + 1, starts[-1] - 1)
@@ -79,7 +72,7 @@ class TestLabelTree:
     @given(seeds)
     @few
     def test_children_are_neighbours(self, seed):
-        tree = a_tree(seed)
+        tree = a_tree(seed, 40)
         starts, first = tree.child_starts(), 0
         for level in range(tree.depth):
             below = first + tree.n_nodes(level)

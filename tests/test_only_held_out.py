@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, random_array
 
 from longtail.blend.evidence import Evidence
 from longtail.blend.held_out_lesson import HeldOutLesson
-from longtail.blend.only_held_out import only_held_out, without_labels
+from longtail.blend.only_held_out import only_held_out, with_labels_hidden
 from longtail.compiled.expanded import expanded
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from
@@ -47,7 +47,7 @@ def test_labels_are_set_aside_whether_true_or_false(seed, are_some_aside):
     evidence = Evidence(labels, np.zeros((6, 1, 5), np.float32), none[:6], none, aside)
     truth = csr_array(random_array((6, 9), density=0.4, rng=random))
     is_aside = random.random(9) < 0.4
-    left, truth_left = without_labels(evidence, truth, is_aside)
+    left, truth_left = with_labels_hidden(evidence, truth, is_aside)
     for row, label in np.ndindex(6, 5):
         gone = is_aside[labels[row, label]] or (are_some_aside and aside[row, label])
         assert left.judged[row, label] == (-1 if gone else labels[row, label])

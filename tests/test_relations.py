@@ -19,6 +19,7 @@ from longtail.kernels.arrays import read_only
 from longtail.kernels.relations import best_links, best_matches, link_votes, sharpen_rows
 from longtail.kernels.sparse_lookup import SparseRows
 from longtail.row_store import RowStore
+from small_comparisons import assert_same
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
@@ -202,12 +203,6 @@ def said(relations, bags, n_threads=1):
     labels = np.tile(every, (bags.n_rows, 1))
     votes = relations.votes(matches, labels, n_threads)
     return (*matches, relations.linked(matches, n_threads), votes)
-
-
-def assert_same(first, second):
-    for one, other in zip(first, second, strict=True):
-        assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one, other)
 
 
 def test_what_refers_to_a_new_point_is_found():

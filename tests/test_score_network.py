@@ -158,7 +158,7 @@ def test_a_gain_in_precision_is_enough(monkeypatch, is_more_precise):
     evidence, truth = made_up(300)
     monkeypatch.setattr(network_training, "head_and_tail_precision", lambda *_: 1.0)
     if not is_more_precise:
-        monkeypatch.setattr(network_training, "precision_at_k", lambda *_: 1.0)
+        monkeypatch.setattr(network_training, "sum_of_precisions", lambda *_: 1.0)
     network = NetworkTraining(epochs=(10, 10)).taught(evidence, truth, SAME, RUN).network
     assert is_a_sum(network) != is_more_precise
 

@@ -9,7 +9,7 @@ import pytest
 
 from longtail import load
 from longtail.data.bags import Bags
-from longtail.kernels.label_tree import beam_search
+from longtail.kernels.label_tree import tree_beam_search
 from longtail.recipes.parabel import Parabel
 from longtail.scorers import label_tree
 from longtail.scorers.label_tree import LabelTreeScorer
@@ -33,9 +33,9 @@ def test_the_widest_beam_holds_no_more_than_the_tree(model, monkeypatch):
 
     def noted(bags, tree, beam_size, *rest):
         beam_sizes.add(beam_size)
-        beam_search(bags, tree, min(beam_size, 1000), *rest)  # more would take all memory
+        tree_beam_search(bags, tree, min(beam_size, 1000), *rest)  # more would take all memory
 
-    monkeypatch.setattr(label_tree, "beam_search", noted)
+    monkeypatch.setattr(label_tree, "tree_beam_search", noted)
     ids, scores = scorer.top_k(bags, 5)
     assert beam_sizes == {5}
     np.testing.assert_array_equal(ids, expected[0])

@@ -13,6 +13,7 @@ from longtail.training.checkpoints import CheckpointFolder
 from longtail.training.fingerprint import Fingerprint
 from longtail.training.run import TrainingData, TrainingRun
 from longtail.training.schedule import Schedule
+from small_comparisons import same_arrays
 
 N_WORDS, N_NOISE, N_POINTS = 6, 30, 200
 WITHOUT_POINTS = N_WORDS  # the last label, which has a text of its own word
@@ -69,9 +70,7 @@ def arrays_of(learnt):
 
 
 def same(first, second):
-    first, second = arrays_of(first), arrays_of(second)
-    assert first.keys() == second.keys()
-    return all(np.array_equal(array, second[name]) for name, array in first.items())
+    return same_arrays(arrays_of(first), arrays_of(second))
 
 
 def nearest(learnt, data, head=0):

@@ -25,6 +25,7 @@ from longtail.explain import Explanation, explain
 from longtail.kernels.jit import n_usable_threads
 from longtail.label_changes.changes import with_labels, without_labels
 from longtail.label_changes.renamed import with_names
+from longtail.metrics.hits import USUAL_PLACES, USUAL_RECALL_PLACES
 from longtail.metrics.propensity import USUAL_PROPENSITY
 from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.named_parts import with_prefix
@@ -297,9 +298,9 @@ class Predictor:
     def evaluate(
         self,
         dataset: Dataset,
-        ks: Sequence[int] = (1, 3, 5),
+        ks: Sequence[int] = USUAL_PLACES,
         *,
-        recall_ks: Sequence[int] = (10, 100),
+        recall_ks: Sequence[int] = USUAL_RECALL_PLACES,
         propensity: tuple[float, float] = USUAL_PROPENSITY,
         set_aside: csr_array | None = None,
     ) -> dict[str, float]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from longtail.blend.blend import Blend
+from longtail.blend.score_network import weighted_scores
 from longtail.features.encoder import UnitEncoder, encoder_from
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.scorers.blocks import top_k_in_blocks
@@ -72,8 +73,7 @@ class EncodedScorer(Blend):
 
         def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
             evidence = self.evidence(some, n_threads)
-            scores = self.network.scores(evidence, n_threads)
-            scores += self.tail_weights[evidence.labels]  # of padding, it stays -inf
+            scores = weighted_scores(self.network, evidence, self.tail_weights, n_threads)
             return best_first(evidence.labels, scores, k, n_threads)
 
         return top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, Self
 
 from longtail.blend.network_training import NetworkTraining
-from longtail.blend.only_held_out import only_held_out, without_labels
+from longtail.blend.only_held_out import only_held_out, with_labels_hidden
+from longtail.blend.score_network import weighted_scores
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.scorers.calibration import Calibration, n_calibrated
 from longtail.scorers.ranking import best_first
@@ -122,7 +123,7 @@ class HeldOutLesson:
         be no such labels.
         """
         is_aside = only_held_out(self.seen, labels, run.seed_for("only held out"))
-        evidence, truth = without_labels(self.evidence, self.truth, is_aside)
+        evidence, truth = with_labels_hidden(self.evidence, self.truth, is_aside)
         return replace(self, evidence=evidence, truth=truth)
 
     def learn(
@@ -165,7 +166,5 @@ def _answers(
     n_threads: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Return the best labels of some points and their scores."""
-    scores = network.scores(evidence, n_threads)
-    is_real = evidence.labels >= 0
-    scores[is_real] += tail_weights[evidence.labels[is_real]]
+    scores = weighted_scores(network, evidence, tail_weights, n_threads)
     return best_first(evidence.labels, evidence.of_judged(scores), n_best, n_threads)

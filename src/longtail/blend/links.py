@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["MAY_BE_OWN", "Links", "as_rows", "kept_links", "own_labels"]
+__all__ = ["MAY_BE_OWN", "Links", "kept_links", "own_labels", "sparse_rows_of"]
 
 MAY_BE_OWN = 20  # labels whose texts are most like a point's
 MOST_LINKS = 50  # of one label
@@ -170,7 +170,7 @@ def _evidence(
 ) -> Floats:
     """Return how strongly labels that may be own are linked to those that a point carries."""
     links.sort_indices()
-    rows = as_rows(links.indptr, links.indices, links.data)
+    rows = sparse_rows_of(links.indptr, links.indices, links.data)
     carried = read_only(labels.indptr, np.int64), read_only(labels.indices, np.int32)
     ids, evidence = read_only(own, np.int32), np.empty(own.shape, np.float32)
 
@@ -181,7 +181,7 @@ def _evidence(
     return evidence
 
 
-def as_rows(starts: NDArray[np.integer], labels: Ids, weights: Floats) -> SparseRows:
+def sparse_rows_of(starts: NDArray[np.integer], labels: Ids, weights: Floats) -> SparseRows:
     """Return sparse rows as kernels take them: float32 needs no scales."""
     return SparseRows(
         read_only(starts, np.int64),

@@ -15,8 +15,7 @@ from longtail.blend.ranking_examples import RankingExamples
 from longtail.blend.ranking_network import RankingNetwork
 from longtail.blend.score_network import ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
-from longtail.metrics import precision_at_k
-from longtail.metrics.head_and_tail import head_and_tail_precision
+from longtail.metrics.head_and_tail import head_and_tail_precision, sum_of_precisions
 from longtail.metrics.hits import true_among
 from longtail.scorers.ranking import best_first
 from longtail.training.adamw import AdamW
@@ -317,7 +316,7 @@ class _Judged(NamedTuple):
     def qualities(self, scores: Floats) -> tuple[float, float]:
         """Return P@1 + P@3 + P@5, and the sum of that and of the same of PSP."""
         ids = self._best(scores, 5)
-        precision = sum(precision_at_k(ids, self.truth, k) for k in (1, 3, 5))
+        precision = sum_of_precisions(ids, self.truth)
         return precision, head_and_tail_precision(ids, self.truth, self.inverse_propensities)
 
     def _best(self, scores: Floats, k: int) -> Ids:

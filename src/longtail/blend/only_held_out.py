@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from longtail.blend.evidence import Evidence
 
-__all__ = ["only_held_out", "without_labels"]
+__all__ = ["only_held_out", "with_labels_hidden"]
 
 
 def only_held_out(seen: csr_array, held_out: csr_array, seed: int) -> NDArray[np.bool_]:
@@ -53,7 +53,7 @@ def only_held_out(seen: csr_array, held_out: csr_array, seed: int) -> NDArray[np
     return is_aside
 
 
-def without_labels(
+def with_labels_hidden(
     evidence: Evidence, truth: csr_array, is_aside: NDArray[np.bool_]
 ) -> tuple[Evidence, csr_array]:
     """Return evidence that sets some labels aside, true and false, and the true labels left.
@@ -69,11 +69,11 @@ def without_labels(
     --------
     >>> import numpy as np
     >>> from scipy.sparse import csr_array
-    >>> from longtail.blend.only_held_out import without_labels
+    >>> from longtail.blend.only_held_out import with_labels_hidden
     >>> from longtail.blend.evidence import Evidence
     >>> labels, none = np.array([[1, 0, -1]], np.int32), np.zeros(2, np.float32)
     >>> evidence = Evidence(labels, np.zeros((1, 1, 3), np.float32), none[:1], none)
-    >>> left, truth = without_labels(evidence, csr_array([[1, 1]]), np.array([False, True]))
+    >>> left, truth = with_labels_hidden(evidence, csr_array([[1, 1]]), np.array([False, True]))
     >>> left.judged.tolist(), truth.toarray().tolist()
     ([[-1, 0, -1]], [[1, 0]])
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.blend.links import MAY_BE_OWN, Links, as_rows, kept_links
+from longtail.blend.links import MAY_BE_OWN, Links, kept_links, sparse_rows_of
 from longtail.blend.matches import Matches
 from longtail.data.bags import Bags
 from longtail.data.csr import csr_from_rows, fits_rows
@@ -259,7 +259,7 @@ class LabelRelations:
     @cached_property
     def _split_texts(self) -> SplitRows:
         """The label texts as kernels take them."""
-        rare = as_rows(self.posting_starts, self.posting_labels, self.posting_weights)
+        rare = sparse_rows_of(self.posting_starts, self.posting_labels, self.posting_weights)
         texts = self.texts.matrix(len(self.is_common))
         return SplitRows(rare, *RowStore("float32").common(texts, self.is_common))
 
@@ -311,7 +311,7 @@ class LabelRelations:
         return (
             read_only(matches.labels, np.int32),
             read_only(matches.strengths, np.float32),
-            as_rows(self.link_starts, self.link_labels, self.vote_weights),
+            sparse_rows_of(self.link_starts, self.link_labels, self.vote_weights),
         )
 
     def _new_scratch(self) -> Floats:

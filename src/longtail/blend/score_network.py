@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["ScoreNetwork", "count_sources", "log_sums"]
+__all__ = ["ScoreNetwork", "count_sources", "log_sums", "weighted_scores"]
 
 MOST_BEHIND = 50.0  # where a plain sum of sources cuts off what is behind the best
 
@@ -207,6 +207,40 @@ class ScoreNetwork:
         """Make it again from `to_arrays`."""
         names = [part.name for part in fields(cls)]
         return cls(**{name: np.asarray(arrays[name], np.float32) for name in names})
+
+
+def weighted_scores(
+    network: ScoreNetwork, evidence: Evidence, tail_weights: Floats, n_threads: int = 1
+) -> Floats:
+    """Return the scores of candidates with what their labels' rarity adds.
+
+    Parameters
+    ----------
+    network : ScoreNetwork
+    evidence : Evidence
+    tail_weights : float32 (n_labels,)
+    n_threads : int
+
+    Returns
+    -------
+    float32 (n, size)
+        Padded with -inf.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.blend.evidence import Evidence
+    >>> from longtail.blend.score_network import ScoreNetwork, weighted_scores
+    >>> labels, values = np.array([[1, 0, -1]], np.int32), np.array([[[3, 1, 0]]], np.float32)
+    >>> evidence = Evidence(labels, values, np.ones(1, np.float32), np.zeros(2, np.float32))
+    >>> network = ScoreNetwork.of_source(0, n_sources=1)
+    >>> weighted_scores(network, evidence, np.array([5, 0], np.float32)).tolist()
+    [[0.0, 3.0, -inf]]
+    """
+    scores = network.scores(evidence, n_threads)
+    is_real = evidence.labels >= 0
+    scores[is_real] += tail_weights[evidence.labels[is_real]]
+    return scores
 
 
 def log_sums(scores: Floats) -> Floats:

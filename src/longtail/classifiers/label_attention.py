@@ -46,6 +46,8 @@ __all__ = ["HeldOutLevel", "LabelAttention"]
 
 GATES = ("weight_ih_l0", "weight_hh_l0")
 ROWS_AT_ONCE = 256
+# Of Adam, for LSTM and layers: its steps are about that long, those of the tables' Adagrad shrink.
+NETWORK_RATE = 2e-3
 TINY = np.finfo(np.float32).tiny
 
 
@@ -113,9 +115,7 @@ class LabelAttention:
     dropout : float
         Of words' vectors and states.
     schedule : Schedule
-        Its rate is that of the tables, of words and labels.
-    network_rate : float
-        Of Adam, for LSTM and layers; falls with the schedule.
+        Its rate is that of the tables, of words and labels; `NETWORK_RATE` falls with it.
     batch_size : int
     clipping : callable or None
         Makes what holds down the gradient of LSTM and layers, of each level anew.
@@ -128,10 +128,9 @@ class LabelAttention:
     hidden: tuple[int, ...]
     dropout: float
     schedule: Schedule
-    network_rate: float = 2e-3
     batch_size: int
-    clipping: Callable[[], Clipping] | None = None
-    average_after: int | None = None
+    clipping: Callable[[], Clipping] | None
+    average_after: int | None
 
     def learn(
         self,
@@ -163,6 +162,11 @@ class LabelAttention:
         Returns
         -------
         AttentionWeights
+
+        Raises
+        ------
+        InputError
+            If the data have no words.
         """
         if data.words is None:
             raise InputError("AttentionXML reads the words of a text in order. Pass texts.")
@@ -179,7 +183,7 @@ class LabelAttention:
             module.to(run.torch_device), None if self.clipping is None else self.clipping()
         )
         candidates = parents, child_starts
-        level = _LevelTask(module, tables, data, targets, candidates, adam, self.network_rate)
+        level = _LevelTask(module, tables, data, targets, candidates, adam)
         batches = AllLabels(targets, self.batch_size)
         averaged = self._averaged(level, batches)
         stopping = None
@@ -334,9 +338,7 @@ class _LevelTask:
         targets: csr_array,
         candidates: tuple[NDArray[np.int32], NDArray[np.int32]],
         adam: ModuleAdam,
-        network_rate: float,
     ) -> None:
-        self._network_rate = network_rate
         self._module = module.train()
         self._tables = tables
         self._words = data.words
@@ -373,7 +375,7 @@ class _LevelTask:
         torch.autograd.backward(loss)
         self._tables.words.step(learning_rate)
         self._tables.labels.step(learning_rate)
-        self._adam.step(self._network_rate * share)
+        self._adam.step(NETWORK_RATE * share)
         return loss.item() / len(points) if measure else None
 
     def weights(self) -> dict[str, Tensor]:

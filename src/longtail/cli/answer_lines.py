@@ -11,7 +11,7 @@ import msgspec
 
 from longtail.cli.files import is_stdout
 from longtail.cli.score_matrix import is_matrix
-from longtail.data.delimited import SEPARATOR, as_rows, split_labels
+from longtail.data.delimited import SEPARATOR, csv_lines, split_labels
 from longtail.data.input_notes import InputWarning
 from longtail.data.paths import is_device
 from longtail.errors import InputError
@@ -133,7 +133,7 @@ def lines_of(
             InputWarning,
             stacklevel=2,
         )
-    return as_rows([[*points[0]], *rows] if with_header and points else rows, delimiter)
+    return csv_lines([[*points[0]], *rows] if with_header and points else rows, delimiter)
 
 
 def _cell(value: str | msgspec.Raw | Sequence[str | float] | None) -> str:

@@ -14,6 +14,7 @@ from longtail.cli.output import bytes_text
 from longtail.cli.own_columns import check_file_of
 from longtail.data.input_notes import InputWarning
 from longtail.manifest import MANIFEST
+from longtail.metrics.hits import USUAL_PLACES
 from longtail.model_folder import ModelFolder
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_comparison_arguments", "comparison", "comparison_set", "size_of"]
 
-PLACES = (1, 3, 5)
 N_TIMED = 100
 
 
@@ -98,8 +98,8 @@ def _precisions(model: Predictor, dataset: Dataset) -> dict[str, float]:
     """Return P@1, P@3 and P@5, in percent."""
     with warnings.catch_warnings():  # of labels that the model does not know: told when it was read
         warnings.simplefilter("ignore", InputWarning)
-        metrics = model.evaluate(dataset, PLACES, recall_ks=PLACES)
-    return {f"P@{k}": metrics[f"P@{k}"] for k in PLACES}
+        metrics = model.evaluate(dataset, USUAL_PLACES, recall_ks=USUAL_PLACES)
+    return {f"P@{k}": metrics[f"P@{k}"] for k in USUAL_PLACES}
 
 
 def size_of(folder: ModelFolder) -> int:

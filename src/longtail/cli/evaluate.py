@@ -20,8 +20,6 @@ from longtail.cli.labelled_points import (
     say_whose_ids,
 )
 from longtail.cli.metric_tables import (
-    PLACES,
-    RECALL_PLACES,
     comparison_as_json,
     comparison_table,
     frequencies_as_json,
@@ -48,7 +46,7 @@ from longtail.metrics import (
     compare,
     evaluate,
 )
-from longtail.metrics.hits import deepest_place
+from longtail.metrics.hits import USUAL_PLACES, USUAL_RECALL_PLACES, deepest_place
 from longtail.metrics.propensity import USUAL_PROPENSITY, inverse_propensities
 from longtail.predictor import LARGEST_K, Predictor, load
 from longtail.progress import bar
@@ -86,8 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--ks",
         metavar="K,K",
         type=_places,
-        default=PLACES,
-        help=f"how many of the best labels are judged ({','.join(map(str, PLACES))})",
+        default=USUAL_PLACES,
+        help=f"how many of the best labels are judged ({','.join(map(str, USUAL_PLACES))})",
     )
     parser.add_argument(
         "--filter",
@@ -266,7 +264,7 @@ def _answers(model: Predictor, asked: _Asked, places: tuple[int, ...]) -> _Answe
     dataset, aside = asked.points, asked.aside
     _say_if_trained_otherwise(model, is_filtered=aside is not None)
     most = min(model.n_labels, LARGEST_K)
-    n_places = deepest_place(places, RECALL_PLACES)
+    n_places = deepest_place(places, USUAL_RECALL_PLACES)
     ids, scores, seconds = _predictions(model, dataset, n_places, aside, most)
     return _Answers(ids, scores, dataset.labels, seconds)
 
@@ -277,7 +275,7 @@ def _measured_by(asked: _Asked, arguments: argparse.Namespace) -> dict[str, Any]
         "train_label_counts": asked.counts,
         "n_train_points": asked.n_train_points,
         "ks": arguments.ks,
-        "recall_ks": RECALL_PLACES,
+        "recall_ks": USUAL_RECALL_PLACES,
         "propensity": arguments.propensity,
     }
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from longtail.cli.output import counted, table
 from longtail.metrics import by_frequency_quantile
+from longtail.metrics.hits import USUAL_PLACES, USUAL_RECALL_PLACES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from longtail.predictor import Predictor
 
 __all__ = [
-    "PLACES",
-    "RECALL_PLACES",
     "comparison_as_json",
     "comparison_table",
     "frequencies_as_json",
@@ -30,14 +29,10 @@ __all__ = [
     "thresholds_as_json",
 ]
 
-PLACES = (1, 3, 5)
-RECALL_PLACES = (10, 100)
 N_BINS = 5
 
 
-def metrics_table(
-    metrics: dict[str, float], n_points: int, places: Sequence[int] = PLACES
-) -> list[str]:
+def metrics_table(metrics: dict[str, float], n_points: int, places: Sequence[int]) -> list[str]:
     """Return the lines that are shown of the metrics that `evaluate` has returned.
 
     Parameters
@@ -55,7 +50,7 @@ def metrics_table(
     speed = f"{metrics['points_per_second']:,.0f} points a second"
     return [
         table(["%", *(f"@{k}" for k in places)], rows),
-        "  ".join(f"R@{k} {metrics[f'R@{k}']:.2f}" for k in RECALL_PLACES),
+        "  ".join(f"R@{k} {metrics[f'R@{k}']:.2f}" for k in USUAL_RECALL_PLACES),
         f"{counted(n_points, 'point')}, {speed}",
     ]
 
@@ -82,7 +77,7 @@ def labels_by_frequency(
     return by_frequency_quantile(
         ids,
         truth,
-        max(PLACES),
+        max(USUAL_PLACES),
         train_label_counts=model.train_label_counts,
         n_train_points=model.description["n_points"],
         n_bins=min(N_BINS, truth.shape[1]),
@@ -162,7 +157,7 @@ def threshold_table(found: list[AtThreshold]) -> str:
     return table(["at least", "labels a point", "precision", "recall", "F1"], rows)
 
 
-def comparison_table(found: Mapping[str, Difference], places: Sequence[int] = PLACES) -> str:
+def comparison_table(found: Mapping[str, Difference], places: Sequence[int]) -> str:
     """Return what is shown: metrics of both, their difference and its standard error.
 
     Examples
@@ -177,7 +172,7 @@ def comparison_table(found: Mapping[str, Difference], places: Sequence[int] = PL
     P@1         51.20      50.00       +1.20            0.40
     """
     shown = [f"{name}@{k}" for name in ("P", "PSP") for k in places]
-    shown += [f"R@{k}" for k in RECALL_PLACES]
+    shown += [f"R@{k}" for k in USUAL_RECALL_PLACES]
     rows = [
         [
             name,

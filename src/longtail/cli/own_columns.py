@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,15 +130,14 @@ def columns_as_in_training(
     if has_names and _is_answers(path, known):
         notice(f"{source_name(path)} is read as `predict` writes it: labels are parted by '|'.")
         return told
-    rest = Columns(
+    untold = Columns(
         () if told.text else known.text,
         None if told.labels else known.labels,
         USUAL.separator if arguments.label_separator is not None else known.separator,
     )
-    if has_names and rest != USUAL:
-        notice(f"{source_name(path)} is read as in training: {_said(rest)}.")
-    separator = known.separator if arguments.label_separator is None else told.separator
-    return Columns(told.text or known.text, told.labels or known.labels, separator)
+    if has_names and untold != USUAL:
+        notice(f"{source_name(path)} is read as in training: {_said(untold)}.")
+    return told.filled_from(untold)
 
 
 def columns_beside_pairs(model: Predictor, arguments: argparse.Namespace, path: str) -> Columns:
@@ -147,7 +146,7 @@ def columns_beside_pairs(model: Predictor, arguments: argparse.Namespace, path: 
     if told.text or not known.text or not _has_names(path, None):
         return told
     notice(f"{source_name(path)} is read as in training: {_said(known)}.")
-    return replace(told, text=known.text)
+    return told.filled_from(known)
 
 
 def columns_of_points(model: Predictor, arguments: argparse.Namespace, kept: Kept) -> Columns:

@@ -17,7 +17,7 @@ from longtail.cli.output import counted, one_line, result
 from longtail.cli.own_columns import add_column_arguments, columns_of_points
 from longtail.cli.points import answered, is_read_again, points_in
 from longtail.cli.resuming import digest_of, identity_of, resuming
-from longtail.cli.score_matrix import is_matrix, write_matrix
+from longtail.cli.score_matrix import is_matrix, write_scores
 from longtail.data.formats import FORMATS
 from longtail.data.kept import Kept
 from longtail.data.label_space import LabelSpace
@@ -30,9 +30,10 @@ from longtail.restriction import Restriction, check_threshold
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from longtail.cli.points import AnsweredBlock
+    from longtail.data.blocks import Points
     from longtail.data.columns import Columns
     from longtail.data.kept import Value
 
@@ -191,8 +192,7 @@ def _explain_text(model: Predictor, arguments: argparse.Namespace) -> None:
 
 def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
     """Write one line, or one row of a matrix, a point, in the order of the file."""
-    delimiter = delimiter_of(arguments.output)
-    if delimiter:
+    if delimiter_of(arguments.output):
         check_names(model.label_space, arguments.output)
     allowed, masked = _names_in(model, arguments.allowed), _names_in(model, arguments.masked)
     restriction = Restriction.of(model.label_space, allowed, masked or ())
@@ -201,7 +201,7 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
     blocks, n_points = points_in(
         model, arguments.file, format_name=arguments.format, columns=columns, kept=kept
     )
-    asked = partial(
+    ask = partial(
         answered,
         model,
         k=arguments.top_k,
@@ -209,19 +209,44 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
         title="predict",
         restriction=restriction,
     )
-    threshold = arguments.threshold
     if is_matrix(arguments.output):
-        n_answered, n_without = write_matrix(
-            asked(blocks), arguments.output, n_labels=model.n_labels, threshold=threshold
-        )
-        _check_answered(arguments.file, n_answered)
+        counts = _write_scores(ask(blocks), model, arguments)
     else:
-        with _opened(arguments, _identifying(allowed, masked, columns, kept)) as output:
-            rest = islice(blocks, output.n_blocks_before, None)
-            answers = asked(rest, n_done=output.n_points_before)
-            n_without = _write(answers, output, model, kept, threshold, delimiter)
-            n_answered = output.n_points
-            _check_answered(arguments.file, n_answered)  # before the output takes its name
+        settings = _identifying(allowed, masked, columns, kept)
+        counts = _write_lines(ask, blocks, model, arguments, settings, kept)
+    _say_how_many(arguments, *counts)
+
+
+def _write_scores(
+    answers: Iterable[AnsweredBlock], model: Predictor, arguments: argparse.Namespace
+) -> tuple[int, int]:
+    """Write a matrix; return how many points there are, and how many of them have no answer."""
+    n_answered, n_without = write_scores(
+        answers, arguments.output, n_labels=model.n_labels, threshold=arguments.threshold
+    )
+    _check_answered(arguments.file, n_answered)
+    return n_answered, n_without
+
+
+def _write_lines(
+    ask: Callable[..., Iterator[AnsweredBlock]],
+    blocks: Iterator[Points],
+    model: Predictor,
+    arguments: argparse.Namespace,
+    settings: Mapping[str, str],
+    kept: Kept,
+) -> tuple[int, int]:
+    """Write a line a point, but for what an earlier run has written; return the same counts."""
+    with _opened(arguments, settings) as output:
+        rest = islice(blocks, output.n_blocks_before, None)
+        answers = ask(rest, n_done=output.n_points_before)
+        n_without = _write(answers, output, model, kept, arguments)
+        _check_answered(arguments.file, output.n_points)  # before the output takes its name
+        return output.n_points, n_without
+
+
+def _say_how_many(arguments: argparse.Namespace, n_answered: int, n_without: int) -> None:
+    """Say how many points were answered, and how many of them with no label."""
     if not is_stdout(arguments.output):
         notice(f"Wrote the labels of {counted(n_answered, 'point')} to {arguments.output}.")
     if n_without:
@@ -252,17 +277,17 @@ def _write(
     output: _Output,
     model: Predictor,
     kept: Kept,
-    threshold: float,
-    delimiter: str,
+    arguments: argparse.Namespace,
 ) -> int:
     """Write block after block, behind what an earlier run has written; count empty answers."""
     n_before, n_without = output.n_points_before, 0
+    delimiter = delimiter_of(arguments.output)
     if n_before:
         notice(f"Resuming after what an earlier run has answered: {counted(n_before, 'point')}.")
     for block in blocks:
         if output.n_points == n_before:  # only now what is kept of those before has been read
             kept.take(n_before)
-        rows = list(_rows(model, block, threshold, kept.take(len(block.ids))))
+        rows = list(_rows(model, block, arguments.threshold, kept.take(len(block.ids))))
         output.write(lines_of(rows, delimiter, with_header=not output.n_points), len(rows))
         n_without += sum(not row["labels"] for row in rows)
     return n_without

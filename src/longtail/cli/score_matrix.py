@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from longtail.cli.points import AnsweredBlock
 
-__all__ = ["is_matrix", "write_matrix"]
+__all__ = ["is_matrix", "write_scores"]
 
 
 def is_matrix(path: Path | None) -> bool:
@@ -32,7 +32,7 @@ def is_matrix(path: Path | None) -> bool:
     return path is not None and path.suffix.lower() == ".npz"
 
 
-def write_matrix(
+def write_scores(
     blocks: Iterable[AnsweredBlock], path: Path, *, n_labels: int, threshold: float
 ) -> tuple[int, int]:
     """Write what `scipy.sparse.load_npz` reads, once all of it is answered.
@@ -56,12 +56,12 @@ def write_matrix(
     >>> import pathlib, tempfile
     >>> import numpy as np
     >>> from longtail.cli.points import AnsweredBlock
-    >>> from longtail.cli.score_matrix import write_matrix
+    >>> from longtail.cli.score_matrix import write_scores
     >>> from longtail.metrics import read_scores
     >>> block = AnsweredBlock(["a", "b"], np.array([[1], [2]]), np.array([[0.5], [0.125]]))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "scores.npz")
-    ...     write_matrix([block], path, n_labels=3, threshold=0.25)
+    ...     write_scores([block], path, n_labels=3, threshold=0.25)
     ...     read_scores(path).toarray().tolist()
     (2, 1)
     [[0.0, 0.5, 0.0], [0.0, 0.0, 0.0]]

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CompiledScorer", "StorageType", "as_storage"]
 
-MOST_HEADS = 3  # of vectors, and of label texts as they are named and as points are
+MOST_HEADS = 3  # what was trained, the means of labels' points, and the labels' texts
 NOT_RELATED = RelationSizes(n_likely=0, n_matches=0, n_linked=0)
 StorageType = Literal["float32", "float16", "int8"]
 

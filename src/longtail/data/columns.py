@@ -95,6 +95,19 @@ class Columns:
         """Whether a column is named, so that there must be a header."""
         return bool(self.text) or self.labels is not None
 
+    def filled_from(self, others: Columns) -> Columns:
+        """Return these columns, and where they are as usual, what others say.
+
+        Examples
+        --------
+        >>> from longtail.data.columns import Columns
+        >>> Columns(("title",)).filled_from(Columns(("abstract",), "subjects", ";"))
+        Columns(text=('title',), labels='subjects', separator=';')
+        """
+        is_usual = self.separator == USUAL.separator
+        separator = others.separator if is_usual else self.separator
+        return Columns(self.text or others.text, self.labels or others.labels, separator)
+
     def joined(self, parts: Sequence[str]) -> str:
         """Return one text of the cells that make it up."""
         return parts[0] if len(parts) == 1 else " ".join(filter(None, parts))

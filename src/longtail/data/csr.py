@@ -20,6 +20,7 @@ __all__ = [
     "check_indices",
     "csr_from_rows",
     "csr_of_dense",
+    "first_rows",
     "fits_rows",
     "is_within",
     "n_labels_of",

@@ -25,7 +25,7 @@ from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from longtail.data.columns import Columns
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SEPARATOR",
-    "as_rows",
+    "csv_lines",
     "read_delimited",
     "read_texts",
     "split_labels",
@@ -103,27 +103,12 @@ def read_delimited(
     (['how to knead', 'the tango'], ['bread', 'baking'])
     """
     texts = TextColumnBuilder()
-    layout: Layout | None = None
-    header: list[str] = []
     rows = TableRows(path, delimiter, labels.notes, known_headings(columns))
-    for number, row in rows:
-        if _is_none(row, header, labels.notes, number):
-            continue
-        if layout is None:
-            layout = FirstRow(row, columns, labels.notes, path, number).layout()
-            if layout.is_header:
-                header = row
-                continue
+    for number, row, layout in _points(rows, columns, labels.notes, path, FirstRow.layout):
         if len(row) != layout.n_columns:
             raise _wrong_count(row, layout, columns, rows.delimiter, path, number)
         _add_labels(labels, row[layout.labels], columns, number)
-        text = columns.joined([row[place] for place in layout.text])
-        if not text:
-            labels.notes.add("empty texts (kept)", line=number)
-        texts.append(text)
-    if layout is not None and not len(texts):
-        message = "The file has a header and no points. Write a row for each point below it."
-        raise DataFormatError(message, path=path)
+        texts.append(_text_of(row, layout, columns, labels.notes, number))
     return texts.finish()
 
 
@@ -173,19 +158,13 @@ def read_texts(
     ...     read_texts(path, InputNotes(path), delimiter=",")
     TextColumn(['how to knead'])
     """
+
+    def layout_of(first: FirstRow) -> Layout:
+        return first.layout_of_texts(rows.delimiter, kept)
+
     texts = TextColumnBuilder()
-    layout: Layout | None = None
-    header: list[str] = []
     rows = TableRows(path, delimiter, notes, known_headings(columns))
-    for number, row in rows:
-        if _is_none(row, header, notes, number):
-            continue
-        if layout is None:
-            first = FirstRow(row, columns, notes, path, number)
-            layout = first.layout_of_texts(rows.delimiter, kept)
-            if layout.is_header:
-                header = row
-                continue
+    for number, row, layout in _points(rows, columns, notes, path, layout_of):
         if len(row) != layout.n_columns:
             message = (
                 f"The row has {len(row)} cells (separated by {rows.delimiter!r}), but the first "
@@ -195,10 +174,7 @@ def read_texts(
             raise DataFormatError(message, path=path, line=number)
         if kept is not None and layout.kept:
             kept.add([row[place] for place in layout.kept])
-        text = columns.joined([row[place] for place in layout.text])
-        if not text:
-            notes.add("empty texts (kept)", line=number)
-        texts.append(text)
+        texts.append(_text_of(row, layout, columns, notes, number))
     return texts.finish()
 
 
@@ -250,12 +226,12 @@ def write_delimited(path: Path, dataset: Dataset, *, delimiter: str) -> None:
             writer.writerow(cells)
 
 
-def as_rows(rows: Iterable[Sequence[str]], delimiter: str) -> bytes:
+def csv_lines(rows: Iterable[Sequence[str]], delimiter: str) -> bytes:
     """Return rows of cells, quoted where they have to be.
 
     Examples
     --------
-    >>> as_rows([["a", "b, c"]], ",").decode().strip()
+    >>> csv_lines([["a", "b, c"]], ",").decode().strip()
     'a,"b, c"'
     """
     stream = io.BytesIO()
@@ -271,6 +247,45 @@ class _UnixLines:
 
     def write(self, row: str) -> None:
         self._stream.write(row.removesuffix("\r\n").encode() + b"\n")
+
+
+def _points(
+    rows: TableRows,
+    columns: Columns,
+    notes: InputNotes,
+    path: Path,
+    layout_of: Callable[[FirstRow], Layout],
+) -> Iterator[tuple[int, list[str], Layout]]:
+    """Yield the rows below the header: the line that each ends on, its cells, and which is what.
+
+    Only points that need no labels may be none at all.
+    """
+    layout: Layout | None = None
+    header: list[str] = []
+    has_points = False
+    for number, row in rows:
+        if _is_none(row, header, notes, number):
+            continue
+        if layout is None:
+            layout = layout_of(FirstRow(row, columns, notes, path, number))
+            if layout.is_header:
+                header = row
+                continue
+        has_points = True
+        yield number, row, layout
+    if layout is not None and layout.labels >= 0 and not has_points:
+        message = "The file has a header and no points. Write a row for each point below it."
+        raise DataFormatError(message, path=path)
+
+
+def _text_of(
+    row: list[str], layout: Layout, columns: Columns, notes: InputNotes, number: int
+) -> str:
+    """Return the text of a row; an empty one is noted."""
+    text = columns.joined([row[place] for place in layout.text])
+    if not text:
+        notes.add("empty texts (kept)", line=number)
+    return text
 
 
 def _is_none(row: list[str], header: list[str], notes: InputNotes, number: int) -> bool:

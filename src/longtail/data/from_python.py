@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from enum import Enum
@@ -29,13 +29,15 @@ from longtail.data.foreign import (
     python_values,
 )
 from longtail.data.input_notes import InputNotes
-from longtail.data.label_names import is_list_text, packed_by, remark_on_twins
+from longtail.data.label_names import is_list_text, remark_on_packed, remark_on_twins
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, named
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    Lists = Sequence[Collection[object]]  # of names or of ids, one for each point
 
 __all__ = [
     "ADVICE",
@@ -335,51 +337,61 @@ def _named_by(columns: Iterable[object] | None, n_labels: int) -> LabelSpace:
     return LabelSpace(n_labels, TextColumn.from_strings(map(str, names)))
 
 
-def _from_lists(rows: Sequence[Collection[object]]) -> tuple[csr_array, LabelSpace, LabelForm]:
-    """Give ids to names in order of first appearance, or take the ids as they are."""
+def _from_lists(rows: Lists) -> tuple[csr_array, LabelSpace, LabelForm]:
+    """Take lists of names or of ids: the first label tells which."""
     first = next((label for row in rows for label in row), 0)
     form = LabelForm.NAMES if isinstance(first, str) else LabelForm.IDS
-    ids_by_name: dict[str, int] = {}
-    indices, lengths = array("i"), array("q")
     notes = InputNotes("labels", unit="row")
-    for position, row in enumerate(rows):
-        if form is LabelForm.NAMES:
-            names = (_name(value, position, ids_by_name) for value in row)
-            found = {ids_by_name.setdefault(name, len(ids_by_name)) for name in names}
-        else:
-            found = {_id(value, position) for value in row}
-        if len(found) < len(row):
-            notes.add("points with a label twice (merged)", line=position)
-        indices.extend(sorted(found))
-        lengths.append(len(found))
-    if form is LabelForm.IDS and _is_indicator(rows, indices):
+    labels, space = (_from_names if form is LabelForm.NAMES else _from_ids)(rows, notes)
+    notes.warn(stacklevel=4)
+    return labels, space, form
+
+
+def _from_names(rows: Lists, notes: InputNotes) -> tuple[csr_array, LabelSpace]:
+    """Give ids to names in order of first appearance."""
+    ids_by_name: dict[str, int] = {}
+
+    def id_of(value: object, row: int) -> int:
+        return ids_by_name.setdefault(_name(value, row, ids_by_name), len(ids_by_name))
+
+    ids, lengths = _ids_and_lengths(rows, id_of, notes)
+    space = LabelSpace.from_names(ids_by_name)
+    remark_on_twins(notes, ids_by_name)
+    if lengths.max(initial=0) == 1:
+        remark_on_packed(notes, ids_by_name, ids, _packed_labels)
+    return csr_from_rows(ids, lengths, space.n_labels), space
+
+
+def _from_ids(rows: Lists, notes: InputNotes) -> tuple[csr_array, LabelSpace]:
+    """Take ids as they are."""
+    ids, lengths = _ids_and_lengths(rows, _id, notes)
+    if _is_indicator(rows, ids):
         raise InputError(
             "y looks like rows of zeros and ones, but a list of lists holds label ids or "
             "names. Pass numpy.array(labels)."
         )
-    if form is LabelForm.NAMES:
-        space = LabelSpace.from_names(ids_by_name)
-        remark_on_twins(notes, ids_by_name)
-        if max(lengths, default=0) == 1:
-            _remark_on_packed(notes, np.frombuffer(indices, dtype=np.int32), space)
-    else:
-        space = LabelSpace(n_labels_of(np.frombuffer(indices, dtype=np.int32)))
-    notes.warn(stacklevel=4)
-    return (
-        csr_from_rows(
-            np.frombuffer(indices, dtype=np.int32),
-            np.frombuffer(lengths, dtype=np.int64),
-            space.n_labels,
-        ),
-        space,
-        form,
-    )
+    space = LabelSpace(n_labels_of(ids))
+    return csr_from_rows(ids, lengths, space.n_labels), space
 
 
-def _is_indicator(rows: Sequence[Collection[object]], ids: Sequence[int]) -> bool:
+def _ids_and_lengths(
+    rows: Lists, id_of: Callable[[object, int], int], notes: InputNotes
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the ids of all rows, ascending in each and without repeats, and how many each has."""
+    ids, lengths = array("i"), array("q")
+    for position, row in enumerate(rows):
+        found = {id_of(value, position) for value in row}
+        if len(found) < len(row):
+            notes.add("points with a label twice (merged)", line=position)
+        ids.extend(sorted(found))
+        lengths.append(len(found))
+    return np.frombuffer(ids, dtype=np.int32), np.frombuffer(lengths, dtype=np.int64)
+
+
+def _is_indicator(rows: Lists, ids: NDArray[np.int32]) -> bool:
     """Tell rows of zeros and ones: as long as each other, and as lists of ids they repeat some."""
     width = len(rows[0]) if rows else 0
-    if width < 2 or max(ids, default=0) > 1 or any(len(row) != width for row in rows):
+    if width < 2 or ids.max(initial=0) > 1 or any(len(row) != width for row in rows):
         return False
     return any(len(set(row)) < width for row in rows) or len({tuple(row) for row in rows}) > 1
 
@@ -411,17 +423,12 @@ def _check_text(name: str, row: int, without: str) -> None:
         )
 
 
-def _remark_on_packed(notes: InputNotes, ids: NDArray[np.int32], space: LabelSpace) -> None:
-    """Say so if most points have one label that looks like several."""
-    points = np.bincount(ids, minlength=space.n_labels).tolist()
-    packed = packed_by(dict(zip(space.names or (), points, strict=True)))
-    if packed is not None:
-        separator, n_points, example = packed
-        notes.remark(
-            f"{n_points:,} of {len(ids):,} points with a label have a single one that holds "
-            f"{separator!r}, such as {_shown(example)}, and is taken as one: if these are several "
-            f"labels, pass a list for each point, such as label.split({separator!r})"
-        )
+def _packed_labels(separator: str, example: str) -> str:
+    """Say which label looks like several, and what to do."""
+    return (
+        f"such as {_shown(example)}, and is taken as one: if these are several labels, pass a "
+        f"list for each point, such as label.split({separator!r})"
+    )
 
 
 def _id(value: object, row: int) -> int:
@@ -453,7 +460,7 @@ def _from_classes(values: list[Hashable]) -> tuple[csr_array, LabelSpace, LabelF
     space = LabelSpace(len(classes), names, texts)
     if texts is not None:
         notes = InputNotes("labels", unit="row")
-        _remark_on_packed(notes, ids.astype(np.int32), space)
+        remark_on_packed(notes, names, ids, _packed_labels)
         notes.warn(stacklevel=4)
     lengths = np.ones(len(values), dtype=np.int64)
     return csr_from_rows(ids.astype(np.int32), lengths, len(classes)), space, LabelForm.CLASSES

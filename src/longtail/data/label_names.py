@@ -8,15 +8,27 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from longtail.data.csr import MOST_DIGITS
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
+
+    from numpy.typing import NDArray
 
     from longtail.data.input_notes import InputNotes
 
-__all__ = ["check_name", "is_list_text", "names_in", "packed_by", "remark_on_twins", "written_id"]
+__all__ = [
+    "check_name",
+    "is_list_text",
+    "names_in",
+    "packed_by",
+    "remark_on_packed",
+    "remark_on_twins",
+    "written_id",
+]
 
 # ['a', 'b'] as Python, JSON and numpy write it, and [3, 17]
 _LIST_TEXT = re.compile(
@@ -122,6 +134,46 @@ def packed_by(counts: Mapping[str, int]) -> tuple[str, int, str] | None:
         if parts and (is_packed or (n_found > _FEW * n_points and _are_labels(parts, counts))):
             return separator, n_found, next(iter(parts))
     return None
+
+
+def remark_on_packed(
+    notes: InputNotes,
+    names: Collection[str],
+    ids: NDArray[np.integer],
+    advice: Callable[[str, str], str],
+) -> None:
+    """Say so if most points have one label that looks like several; see `packed_by`.
+
+    Parameters
+    ----------
+    notes : InputNotes
+    names : dict, TextColumn or the like
+        Of all labels.
+    ids : int (n,)
+        The label of each point that has one; none has more.
+    advice : callable
+        Takes what separates the labels, and the first name that holds it; says that name and what
+        to do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.data.input_notes import InputNotes
+    >>> from longtail.data.label_names import remark_on_packed
+    >>> notes = InputNotes("a.tsv")
+    >>> ids, advice = np.array([0, 0, 1]), lambda separator, example: f"such as {example}"
+    >>> remark_on_packed(notes, ["bread|baking", "dance"], ids, advice)
+    >>> notes.summary()
+    "a.tsv: 2 of 3 points with a label have a single one that holds '|', such as bread|baking."
+    """
+    counts = np.bincount(ids, minlength=len(names)).tolist()
+    packed = packed_by(dict(zip(names, counts, strict=True)))
+    if packed is not None:
+        separator, n_points, example = packed
+        notes.remark(
+            f"{n_points:,} of {len(ids):,} points with a label have a single one that holds "
+            f"{separator!r}, {advice(separator, example)}"
+        )
 
 
 def _are_labels(parts: Mapping[str, list[str]], counts: Mapping[str, int]) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from longtail.data.csr import MAX_IDS, csr_from_rows, n_labels_of
-from longtail.data.label_names import is_list_text, packed_by, remark_on_twins, written_id
+from longtail.data.label_names import is_list_text, remark_on_packed, remark_on_twins, written_id
 from longtail.data.label_space import LabelSpace
 from longtail.errors import DataFormatError, InputError, Remedy
 
@@ -152,7 +152,8 @@ class LabelRows:
         """Settle the labels that there are, now that all of the file was seen."""
         if self._kind == "names":
             if self._known is None:
-                self._remark_on_packed(ids)
+                if max(self._lengths, default=0) <= 1:
+                    remark_on_packed(self.notes, self._new_ids, ids, _packed_name)
                 self._remark_on_missing()
                 remark_on_twins(self.notes, self._new_ids)
                 return LabelSpace.from_names(self._new_ids)
@@ -237,21 +238,6 @@ class LabelRows:
         if message:
             raise DataFormatError(message, path=self.path, line=line)
 
-    def _remark_on_packed(self, ids: NDArray[np.int32]) -> None:
-        """Say so if most points have one label that looks like several."""
-        if max(self._lengths, default=0) > 1:
-            return
-        points = np.bincount(ids, minlength=len(self._new_ids)).tolist()
-        packed = packed_by(dict(zip(self._new_ids, points, strict=True)))
-        if packed is not None:
-            separator, n_points, example = packed
-            self.notes.remark(
-                f"{n_points:,} of {len(ids):,} points with a label have a single one that holds "
-                f"{separator!r}, such as {example[:60]!r}, and is taken as one name: if these are "
-                "several labels, pass what separates them as label_separator (--label-separator); "
-                "where nothing is passed, that is '|' in TSV and CSV, and in JSON lines a list"
-            )
-
     def _remark_on_missing(self) -> None:
         """Say so if a label is called what programs write for none."""
         for name in _MISSING:
@@ -295,3 +281,12 @@ class LabelRows:
             ways = _SKIP
         message = f"The label id {max(ids)} is out of range: {what}."
         raise DataFormatError(message, ways, path=self.path, line=line)
+
+
+def _packed_name(_: str, example: str) -> str:
+    """Say which name looks like several, and what to do."""
+    return (
+        f"such as {example[:60]!r}, and is taken as one name: if these are several labels, pass "
+        "what separates them as label_separator (--label-separator); where nothing is passed, "
+        "that is '|' in TSV and CSV, and in JSON lines a list"
+    )

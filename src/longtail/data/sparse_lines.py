@@ -46,12 +46,14 @@ class SparseRowBuilder:
         Number of columns; without it, one more than the largest id seen.
     dtype : type
         What values are kept as: float32, or float64 where all of their digits count.
-    notes : InputNotes, optional
+    notes : InputNotes or None
         Takes rows whose values are all so small that they are kept as 0.
 
     Examples
     --------
-    >>> rows = SparseRowBuilder("features.txt", n_columns=4)
+    >>> from longtail.data.input_notes import InputNotes
+    >>> from longtail.data.sparse_lines import SparseRowBuilder
+    >>> rows = SparseRowBuilder("features.txt", n_columns=4, notes=InputNotes("features.txt"))
     >>> rows.add(b"3:0.5 0:2", line=1)
     >>> rows.finish().toarray().tolist()
     [[2.0, 0.0, 0.0, 0.5]]
@@ -63,7 +65,7 @@ class SparseRowBuilder:
         *,
         n_columns: int | None = None,
         dtype: type[np.float32 | np.float64] = np.float32,
-        notes: InputNotes | None = None,
+        notes: InputNotes | None,
     ) -> None:
         self.path = path
         self._notes = notes

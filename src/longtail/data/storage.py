@@ -51,7 +51,7 @@ def save_parts(
     old = _replaced(folder) if folder.exists() else set()
     with new_folder_for(folder) as partial:
         _save_columns(partial, {"texts": texts, "label_names": space.names})
-        if space.texts is not space.names:
+        if not space.texts_are_names:
             _save_columns(partial, {"label_texts": space.texts})
         _save_matrix(partial, "features", features)
         _save_matrix(partial, "labels", labels)
@@ -61,7 +61,7 @@ def save_parts(
             "n_points": labels.shape[0],
             "n_labels": space.n_labels,
             "n_features": None if features is None else features.shape[1],
-            "label_texts_are_names": space.names is not None and space.texts is space.names,
+            "label_texts_are_names": space.texts_are_names,
         }
         (partial / _FACTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
         exchange(partial, folder, last=_FACTS, old=old)

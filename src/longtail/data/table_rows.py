@@ -66,7 +66,7 @@ class TableRows:
         path: Path,
         delimiter: str,
         notes: InputNotes,
-        headings: AbstractSet[str] = frozenset(),
+        headings: AbstractSet[str],
     ) -> None:
         self._path, self._notes = path, notes
         lines = (

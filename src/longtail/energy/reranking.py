@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from longtail.energy.descent import Descent
 from longtail.energy.terms import EnergyTerms
-from longtail.metrics import precision_at_k
+from longtail.metrics.head_and_tail import sum_of_precisions
 from longtail.metrics.hits import true_among
 from longtail.scorers.energy_inference import EnergyInference
 from longtail.scorers.energy_reranker import ShortlistEnergy, shortlist_evidence
@@ -290,4 +290,4 @@ def cooccurrence_vectors(labels: csr_array, rank: int, seed: int) -> NDArray[np.
 def _quality(scores: Floats, ids: Ids, truth: csr_array) -> float:
     """Return P@1 + P@3 + P@5."""
     best, _ = best_first(ids, scores, min(5, ids.shape[1]))
-    return sum(precision_at_k(best, truth, k) for k in (1, 3, 5) if k <= best.shape[1])
+    return sum_of_precisions(best, truth)

@@ -18,6 +18,7 @@ from longtail.estimators.feature_names import check_feature_names
 from longtail.estimators.scikit_learn import Parameters, not_fitted
 from longtail.evaluation import LEAST_KNOWN, warn_of_unknown_labels
 from longtail.metrics import precision_at_k
+from longtail.metrics.hits import USUAL_PLACES, USUAL_RECALL_PLACES
 from longtail.metrics.propensity import USUAL_PROPENSITY
 from longtail.predictor import LARGEST_K, Predictor
 
@@ -169,9 +170,9 @@ class AnsweringEstimator(Parameters):
     def evaluate(
         self,
         dataset: Dataset,
-        ks: Sequence[int] = (1, 3, 5),
+        ks: Sequence[int] = USUAL_PLACES,
         *,
-        recall_ks: Sequence[int] = (10, 100),
+        recall_ks: Sequence[int] = USUAL_RECALL_PLACES,
         propensity: tuple[float, float] = USUAL_PROPENSITY,
         set_aside: csr_array | None = None,
     ) -> dict[str, float]:

@@ -141,6 +141,8 @@ class LabelEstimator(AnsweringEstimator):
             If X and y cannot be used, with the reason.
         TrainingError
             If training runs away.
+        MissingExtraError
+            If what the settings ask for, such as a device, needs a library that is not installed.
         """
         if isinstance(X, Dataset):
             raise InputError("A Dataset holds points and labels. Pass it to fit_dataset.")
@@ -213,6 +215,8 @@ class LabelEstimator(AnsweringEstimator):
             If the data set or the pairs cannot be used, with the reason.
         TrainingError
             If training runs away.
+        MissingExtraError
+            If what the settings ask for, such as a device, needs a library that is not installed.
         """
         check_dataset(dataset)
         if set_aside is not None:
@@ -398,7 +402,8 @@ class LabelEstimator(AnsweringEstimator):
         """Raise InputError for settings with which no data could be learnt from.
 
         `check_settings` asks, before any data is read. A recipe whose settings are words, or must
-        go together, adds what they may be.
+        go together, adds what they may be, and raises MissingExtraError for those that need a
+        library which is not installed.
         """
         pieces = char_ngrams_for(self.char_ngrams, ())
         TextVectorizer(word_ngrams=self.word_ngrams, char_ngrams=pieces).check_parameters()

@@ -190,6 +190,8 @@ def check_settings(estimator: LabelEstimator) -> None:
     ------
     InputError
         Naming the setting, what it is and what it may be.
+    MissingExtraError
+        If a setting needs a library that is not installed.
 
     Examples
     --------

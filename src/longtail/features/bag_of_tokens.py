@@ -91,6 +91,11 @@ class BagOfTokens:
         Returns
         -------
         BagOfTokensNetwork
+
+        Raises
+        ------
+        InputError
+            If `token_vectors`, or those of `start`, are not (n_features, dimension).
         """
         features = data.features
         vectors = self.token_vectors if start is None else start.token_vectors

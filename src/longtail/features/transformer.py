@@ -25,7 +25,13 @@ if TYPE_CHECKING:
     from longtail.data.bags import Bags
     from longtail.training.run import TrainingData, TrainingRun
 
-__all__ = ["Transformer", "TransformerNetwork", "check_folder", "read_transformer"]
+__all__ = [
+    "FrozenTexts",
+    "Transformer",
+    "TransformerNetwork",
+    "check_folder",
+    "read_transformer",
+]
 
 
 @dataclass(frozen=True, kw_only=True)

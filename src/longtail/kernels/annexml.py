@@ -214,7 +214,7 @@ def embedding_epoch(
         for s in range(n_others):
             lengths[s] = _unit_embedding(bags, ids[s], table, others[s])
             cosines[s] = _product(vector, others[s])
-        gains = ranking_gains(cosines, n_near, np.float32(gamma))
+        gains = loss_slopes(cosines, n_near, np.float32(gamma))
         gradient[:] = 0
         for s in range(n_others):
             if lengths[s] == 0:
@@ -228,7 +228,7 @@ def embedding_epoch(
 
 
 @kernel
-def ranking_gains(cosines: Floats, n_near: int, gamma: np.float32) -> Floats:
+def loss_slopes(cosines: Floats, n_near: int, gamma: np.float32) -> Floats:
     """Return minus the loss's derivative by each cosine, near points first."""
     gains = np.zeros(len(cosines), np.float32)
     for p in range(n_near):

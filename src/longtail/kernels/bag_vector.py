@@ -135,7 +135,7 @@ def pack_with_scales(vectors: Floats | Bits, n_threads: int = 1) -> tuple[Packed
     scales = np.zeros(len(vectors), np.float32)
 
     def work(start: int, stop: int) -> None:
-        pack_rows(vectors, start, stop, codes, scales)
+        write_scaled_codes(vectors, start, stop, codes, scales)
 
     over_row_chunks(work, len(vectors), n_threads=n_threads)
     return codes, scales
@@ -152,7 +152,7 @@ def _error(vector: Floats, scale: np.float32) -> np.float32:
 
 
 @kernel
-def pack_rows(vectors: Any, start: int, stop: int, codes: Packed, scales: Floats) -> None:
+def write_scaled_codes(vectors: Any, start: int, stop: int, codes: Packed, scales: Floats) -> None:
     """Write codes into zeros, and scales, of the rows from `start` to `stop`."""
     vector = np.empty(vectors.shape[1], np.float32)
     for row in range(start, stop):

@@ -28,6 +28,7 @@ __all__ = [
     "cut_in_half",
     "keep_largest_entries",
     "label_walks",
+    "mixed_bits",
     "random_unit",
     "split_dense_nodes",
     "split_sparse_nodes",
@@ -146,6 +147,14 @@ def label_walks(
         The points of each label: CSR of Y^T, offsets (L + 1,) int64 and indices int32.
     point_starts, point_labels
         The labels of each point: CSR of Y, offsets (N + 1,) int64 and indices int32.
+    first_label, last_label
+        Whose walks these are; the rows of the others are left alone.
+    walk_length
+        Steps of a walk.
+    restart_probability
+        In [0, 1).
+    seed
+        Of all walks: that of a label does not depend on which others are walked with it.
     ids, counts
         Output (L, n_kept) int32, filled beforehand with -1 and 0: column 0 the label itself with
         at least one visit, then the others by visits, ties by id.
@@ -343,13 +352,25 @@ def split_sparse_nodes(
     ----------
     starts, indices, values
         CSR of the vectors (L, n_columns): offsets int64, indices int32, unit rows float32.
+    n_columns
+        Length of a vector.
     order
         (L,) int32, the rows, node after node, by id within a node; changed in place: the lower
         half of a node comes first.
     bounds
         (n_nodes + 1,) int64: node k is ``order[bounds[k]:bounds[k + 1]]``.
+    first_node, last_node
+        The nodes to split; the others are left alone.
     first_stream
         Random stream of node 0 of this level.
+    seed
+        Of all streams.
+    plus_plus
+        Draw the second of the two first centres as k-means++ does, rather than uniformly.
+    tolerance
+        Stop once the mean cosine of rows to their centres gains less than this.
+    max_iterations
+        Most assignments of rows to the two halves.
     """
     total = np.zeros(n_columns, np.float64)
     upper = np.zeros(n_columns, np.float64)

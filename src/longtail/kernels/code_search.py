@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.kernels.coded_graph import AT_ONCE, CodedGraph, Walk, n_edges
+from longtail.kernels.coded_graph import (
+    AT_ONCE,
+    HIGHEST_KEY,
+    IS_OPEN,
+    KEY_BITS,
+    LAST_NODE,
+    LOWEST_KEY,
+    NODE_BITS,
+    CodedGraph,
+    Walk,
+    n_edges,
+)
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import lean_kernel
 from longtail.kernels.lanes import KEYS_AT_ONCE, insert_key
@@ -45,10 +56,6 @@ __all__ = [
 ]
 
 _LAST_STAMP = np.int32(2**31 - 1)
-_KEY_BITS = np.int64(32)
-_IS_OPEN = np.int64(1)  # the last bit: a node keeps its place when it is closed
-_NODE_BITS, _LAST_NODE = np.int64(1), np.int64((1 << 31) - 1)
-_LOWEST, _HIGHEST = np.int64(-(1 << 62)), np.int64(1 << 62)
 _FEWEST_STARTS = 8
 _AHEAD = 8  # rows
 _SPARE = 4  # of half as many again as are wanted, and these, the vectors are looked at
@@ -75,7 +82,7 @@ def _keep_unseen(
 @lean_kernel
 def node_of(key: Any) -> Any:
     """Return the node that a key is of."""
-    return (key >> _NODE_BITS) & _LAST_NODE
+    return (key >> NODE_BITS) & LAST_NODE
 
 
 @lean_kernel
@@ -105,10 +112,10 @@ def _follow(
     """
     n_fresh = n_followed = 0
     degree = n_edges(graph)
-    while place < len(keys) and n_followed < n_most and keys[place] != _LOWEST:
+    while place < len(keys) and n_followed < n_most and keys[place] != LOWEST_KEY:
         key = keys[place]
-        if key & _IS_OPEN:
-            keys[place] = key & ~_IS_OPEN
+        if key & IS_OPEN:
+            keys[place] = key & ~IS_OPEN
             first = node_of(key) * degree
             n_fresh = keep_unseen_edges(
                 graph.neighbours, first, degree, graph.codes, stamps, fresh, n_fresh
@@ -160,7 +167,7 @@ def _begin_at_entries(query: Codes, scale: np.float32, graph: CodedGraph, walk: 
     # The others are not noted: those that are met again are not near enough for the beam.
     for place in range(1, len(walk.keys)):
         key = walk.keys[place]
-        if key != _LOWEST:
+        if key != LOWEST_KEY:
             walk.stamps[node_of(key)] = walk.stamps[-1]
             if place < len(walk.log):
                 walk.log[place] = key
@@ -202,12 +209,12 @@ def walk_wider(
         The same scratch with another beam; what the first one had no room for is in its log.
     """
     keys, longer, log = walk.keys, wide.keys, walk.log
-    longer[:] = _LOWEST
+    longer[:] = LOWEST_KEY
     for place in range(size + 1):
         longer[place] = keys[place]
     if size < len(keys) - 1:
         return size  # nothing was left out
-    least = keys[size] & ~_IS_OPEN
+    least = keys[size] & ~IS_OPEN
     for i in range(1, log[0] + 1):
         if longer[-1] < log[i] < least:
             insert_key(longer, log[i])
@@ -222,8 +229,8 @@ def _forget(walk: Walk) -> None:
     if stamps[-1] == _LAST_STAMP:
         stamps[:] = 0
     stamps[-1] += 1
-    keys[:] = _LOWEST
-    keys[0] = _HIGHEST
+    keys[:] = LOWEST_KEY
+    keys[0] = HIGHEST_KEY
 
 
 @lean_kernel
@@ -245,12 +252,12 @@ def _go_on(
             _log(fresh, n_fresh, products, walk.log)
             changed = _insert_all(fresh, n_fresh, products, graph.neighbours, degree, keys)
             place = min(place, changed)
-        while n_coming == 0 and place < len(keys) and keys[place] != _LOWEST:
+        while n_coming == 0 and place < len(keys) and keys[place] != LOWEST_KEY:
             n_coming, place = _follow(graph, 1, walk.stamps, keys, place, coming)
         fresh, coming = coming, fresh
         n_fresh = n_coming
     size = len(keys) - 1
-    while size and keys[size] == _LOWEST:
+    while size and keys[size] == LOWEST_KEY:
         size -= 1
     return size
 
@@ -301,7 +308,7 @@ def _log(fresh: Ids, n_fresh: int, products: Ids, log: Keys) -> None:
 @lean_kernel
 def _key(node: Any, product: Any) -> np.int64:
     """Return the key of a node that is still open."""
-    return np.int64(product) << _KEY_BITS | np.int64(node) << _NODE_BITS | _IS_OPEN
+    return np.int64(product) << KEY_BITS | np.int64(node) << NODE_BITS | IS_OPEN
 
 
 @lean_kernel
@@ -317,7 +324,7 @@ def similarity_of(
     key: np.int64, too_much: np.float32, scale: np.float32, step: np.float32
 ) -> np.float32:
     """Return how similar the node of a key is; `too_much` is the `excess_of` the query."""
-    return similarity_by(key >> _KEY_BITS, too_much, scale, step)
+    return similarity_by(key >> KEY_BITS, too_much, scale, step)
 
 
 @lean_kernel
@@ -325,7 +332,7 @@ def cosine_of(
     key: np.int64, too_much: np.float32, scale: np.float32, graph: CodedGraph
 ) -> np.float32:
     """Return how similar the node of a key is without its bias."""
-    product = key >> _KEY_BITS
+    product = key >> KEY_BITS
     if len(graph.bias):
         product -= np.int64(np.int32(graph.bias[node_of(key)] * _steps_of_one(scale, graph)))
     return similarity_by(product, too_much, scale, graph.step[0])
@@ -391,7 +398,7 @@ def nearest_members(
                 prefetch_whole(rows.values, node_of(keys[place + _AHEAD]))
             value = row_dot(point, rows, node) + (bias[node] if len(bias) else np.float32(0))
         else:
-            value = (np.float32(keys[place] >> _KEY_BITS) - too_much) * scale * graph.step[0]
+            value = (np.float32(keys[place] >> KEY_BITS) - too_much) * scale * graph.step[0]
         if filled == len(ids) and value < similarities[filled - 1]:
             continue
         first, after = first_members[node], first_members[node + 1]

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AT_ONCE",
+    "HIGHEST_KEY",
+    "IS_OPEN",
+    "KEY_BITS",
+    "LAST_NODE",
+    "LOWEST_KEY",
+    "NODE_BITS",
     "NO_BIAS",
     "NO_CODES",
     "CodedGraph",
@@ -33,6 +39,11 @@ __all__ = [
 ]
 
 NO_BIAS, NO_CODES = read_only(np.zeros(0), np.float32), read_only(np.zeros((0, 0)), np.uint8)
+# A key of a beam: a similarity in whole numbers, above a node, above whether it is still open.
+KEY_BITS, NODE_BITS = np.int64(32), np.int64(1)  # below the similarity, and below the node
+IS_OPEN = np.int64(1)  # the last bit: a node keeps its place when it is closed
+LAST_NODE = np.int64((1 << 31) - 1)
+LOWEST_KEY, HIGHEST_KEY = np.int64(-(1 << 62)), np.int64(1 << 62)  # of no node
 AT_ONCE = 2  # nodes whose edges are followed together: waits for memory overlap
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
     Offsets = NDArray[np.int64]
 
-__all__ = ["TrainedTree", "add_margins", "beam_search"]
+__all__ = ["TrainedTree", "add_margins", "tree_beam_search"]
 
 
 class TrainedTree(NamedTuple):
@@ -55,7 +55,7 @@ class TrainedTree(NamedTuple):
 
 
 @kernel
-def beam_search(
+def tree_beam_search(
     bags: Bags,
     tree: TrainedTree,
     beam_size: int,

@@ -40,6 +40,7 @@ __all__ = [
     "put_codes",
     "sum_packed",
     "unpacked_rows",
+    "write_packed_codes",
 ]
 
 BLOCK = 64  # bytes: a cache line

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["Rows", "quantise", "quantise_rows", "row_dot", "widen"]
+__all__ = ["Rows", "quantise", "quantise_rows", "row_dot", "scale_of", "widen"]
 
 _UP_BY_112 = np.float32(2.0**112)  # between the exponents' offsets of float16 and float32
 _LARGEST_CODE = np.float32(127)

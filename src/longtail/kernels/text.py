@@ -27,6 +27,7 @@ __all__ = [
     "CharacterClass",
     "TokenKind",
     "TokenRules",
+    "TokenScratch",
     "emit_tokens",
     "encode_into",
     "encode_text",

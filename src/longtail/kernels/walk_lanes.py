@@ -11,6 +11,7 @@ from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from longtail.kernels.coded_graph import HIGHEST_KEY, IS_OPEN, KEY_BITS, LAST_NODE, NODE_BITS
 from longtail.kernels.instructions import first_lanes, in_lanes
 from longtail.kernels.packed_ids import id_there
 from longtail.kernels.prefetch import fetch_line
@@ -36,8 +37,7 @@ _BIT, _BYTE, _SHORT, _INT, _LONG = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
 _INTS = ir.VectorType(_INT, LANES)
 _KEYS = ir.VectorType(_LONG, _KEYS_AT_ONCE)
 _EIGHT_INTS = ir.VectorType(_INT, _KEYS_AT_ONCE)
-_HIGHEST, _LOWEST = 1 << 62, -(1 << 63)
-_KEY_BITS, _LAST_NODE = 32, (1 << 31) - 1
+_BELOW_ALL = -(1 << 63)  # of 64 bits: lower than any key
 
 
 def _fetch_rows(builder: Any, start: Any, width: Any, listed: Any, first: Any, after: Any) -> None:
@@ -189,7 +189,7 @@ class _Beam:
         builder = self.builder
         new = in_lanes(builder, key, _KEYS)
         own = [builder.load(block) for block in self.blocks]
-        before = ir.Constant(_KEYS, [_HIGHEST] * _KEYS_AT_ONCE)
+        before = ir.Constant(_KEYS, [int(HIGHEST_KEY)] * _KEYS_AT_ONCE)
         which = ir.Constant(_EIGHT_INTS, list(range(_KEYS_AT_ONCE - 1, 2 * _KEYS_AT_ONCE - 1)))
         for keys, block in zip(own, self.blocks, strict=True):
             previous = builder.shuffle_vector(before, keys, which)
@@ -218,9 +218,11 @@ def _keys_of(builder: Any, nodes: Any, products: Any, place: Any) -> Any:
         )
         for table in (nodes, products)
     )
-    one, bits = (ir.Constant(_KEYS, [n] * _KEYS_AT_ONCE) for n in (1, _KEY_BITS))
-    low = builder.or_(builder.shl(builder.zext(own, _KEYS), one), one)
-    return builder.or_(builder.shl(builder.sext(sums, _KEYS), bits), low)
+    key_bits, node_bits, is_open = (
+        ir.Constant(_KEYS, [int(n)] * _KEYS_AT_ONCE) for n in (KEY_BITS, NODE_BITS, IS_OPEN)
+    )
+    low = builder.or_(builder.shl(builder.zext(own, _KEYS), node_bits), is_open)
+    return builder.or_(builder.shl(builder.sext(sums, _KEYS), key_bits), low)
 
 
 def _each_lane(builder: Any, mask: Any, do: Callable[[Any], None]) -> None:
@@ -281,12 +283,13 @@ def insert_products(
         for n_own in range(1, MOST_IN_REGISTERS + 1):
             with builder.if_then(builder.icmp_unsigned("==", n_blocks, _LONG(n_own))):
                 registers = _Beam(builder, first, n_own)
-                builder.store(_LONG(_LOWEST), best)
+                builder.store(_LONG(_BELOW_ALL), best)
 
                 def enter(lane: Any, registers: _Beam = registers) -> None:
                     there = builder.bitcast(room, _LONG.as_pointer())
                     key = builder.load(builder.gep(there, [lane]))
-                    node = builder.and_(builder.lshr(key, _LONG(1)), _LONG(_LAST_NODE))
+                    below, last_node = _LONG(int(NODE_BITS)), _LONG(int(LAST_NODE))
+                    node = builder.and_(builder.lshr(key, below), last_node)
                     row = builder.gep(edge_bytes, [builder.mul(node, row_bytes)])
                     for offset in (_LONG(0), _LONG(_LINE), last_byte):
                         fetch_line(builder, builder.gep(row, [offset]))

@@ -1,17 +1,44 @@
-"""The one number that weights of scores are chosen by."""
+"""The numbers that weights of scores are chosen by."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from longtail.metrics.at_k import precision_at_k, ps_precision_at_k
+from longtail.metrics.hits import USUAL_PLACES
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-__all__ = ["head_and_tail_precision"]
+__all__ = ["head_and_tail_precision", "sum_of_precisions"]
+
+
+def sum_of_precisions(ids: NDArray[np.int32], truth: csr_array) -> float:
+    """Return the sum of P@k over k = 1, 3, 5, or those of them that there are places for.
+
+    Parameters
+    ----------
+    ids : int32 (n, k)
+        Best labels first, padded with -1.
+    truth : csr_array (n, n_labels)
+
+    Returns
+    -------
+    float
+        At most 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.metrics.head_and_tail import sum_of_precisions
+    >>> ids, truth = np.array([[0, 1, -1, -1, -1]], np.int32), csr_array(np.array([[1, 0]]))
+    >>> round(sum_of_precisions(ids, truth), 2), sum_of_precisions(ids[:, :1], truth)
+    (1.53, 1.0)
+    """
+    return sum(precision_at_k(ids, truth, k) for k in USUAL_PLACES if k <= ids.shape[1])
 
 
 def head_and_tail_precision(
@@ -43,5 +70,5 @@ def head_and_tail_precision(
     """
     return sum(
         precision_at_k(ids, truth, k) + ps_precision_at_k(ids, truth, k, inverse_propensities)
-        for k in (1, 3, 5)
+        for k in USUAL_PLACES
     )

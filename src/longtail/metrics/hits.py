@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
+    "USUAL_PLACES",
+    "USUAL_RECALL_PLACES",
     "Floats",
     "Hits",
     "Integers",
@@ -39,6 +41,8 @@ __all__ = [
 Integers: TypeAlias = NDArray[np.integer[Any]]
 Floats: TypeAlias = NDArray[np.floating[Any]]
 
+USUAL_PLACES = (1, 3, 5)  # the k of P@k and the like, as in published tables
+USUAL_RECALL_PLACES = (10, 100)  # the k of R@k
 _CHUNK = 4096  # points at a time: the sorted keys of one chunk stay in the processor's cache
 
 
@@ -139,7 +143,7 @@ def deepest_place(*ks: Sequence[int]) -> int:
     for places in ks:
         is_sequence = isinstance(places, Sequence | np.ndarray) and not isinstance(places, str)
         if not is_sequence or not all(isinstance(k, int | np.integer) for k in places):
-            raise InputError(f"ks must be whole numbers such as (1, 3, 5), got {places!r}.")
+            raise InputError(f"ks must be whole numbers such as {USUAL_PLACES}, got {places!r}.")
     return max((int(k) for places in ks for k in places), default=1)
 
 

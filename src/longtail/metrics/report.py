@@ -11,6 +11,8 @@ import numpy as np
 from longtail.errors import InputError
 from longtail.metrics.at_k import coverage, dcg_by_point, gain_by_point, ratio, recall_by_point
 from longtail.metrics.hits import (
+    USUAL_PLACES,
+    USUAL_RECALL_PLACES,
     Floats,
     Hits,
     Integers,
@@ -43,8 +45,8 @@ def evaluate(
     *,
     train_label_counts: ArrayLike,
     n_train_points: int,
-    ks: Sequence[int] = (1, 3, 5),
-    recall_ks: Sequence[int] = (10, 100),
+    ks: Sequence[int] = USUAL_PLACES,
+    recall_ks: Sequence[int] = USUAL_RECALL_PLACES,
     propensity: tuple[float, float] = USUAL_PROPENSITY,
     set_aside: csr_array | None = None,
 ) -> dict[str, float]:
@@ -110,8 +112,8 @@ def by_point(
     *,
     train_label_counts: ArrayLike,
     n_train_points: int,
-    ks: Sequence[int] = (1, 3, 5),
-    recall_ks: Sequence[int] = (10, 100),
+    ks: Sequence[int] = USUAL_PLACES,
+    recall_ks: Sequence[int] = USUAL_RECALL_PLACES,
     propensity: tuple[float, float] = USUAL_PROPENSITY,
     set_aside: csr_array | None = None,
 ) -> dict[str, Floats]:

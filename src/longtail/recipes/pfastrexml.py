@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingRun
 
-__all__ = ["PfastreXML"]
+__all__ = ["PfastreXML", "n_trees_for"]
 
 MOST_POINTS_IN_TREES = 10_000_000  # of all trees together: beyond, there are fewer trees
 LEAST_TREES = 10

@@ -10,7 +10,7 @@ import numpy as np
 
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
-from longtail.kernels.label_tree import TrainedTree, beam_search
+from longtail.kernels.label_tree import TrainedTree, tree_beam_search
 from longtail.named_parts import with_prefix
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class LabelTreeScorer:
         beam_size = min(self.beam_size, len(self.tree.labels))  # no level has more nodes
 
         def search(start: int, stop: int) -> None:
-            beam_search(points, self.tree, beam_size, start, stop, ids, scores)
+            tree_beam_search(points, self.tree, beam_size, start, stop, ids, scores)
 
         over_row_chunks(search, bags.n_rows, n_threads=n_threads, chunk=256)
         return ids, scores

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     Send = Callable[[Message], Awaitable[None]]
     Headers = tuple[tuple[bytes, bytes], ...]
 
-__all__ = ["Application", "stopping"]
+__all__ = ["Application", "Reply", "stopping"]
 
 T = TypeVar("T")
 

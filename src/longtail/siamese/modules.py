@@ -199,7 +199,7 @@ class ClassifierModule:
     n_random: int
     freeze_encoder: bool
     refresh_every: int
-    text_block: bool = False
+    text_block: bool
 
     def learn(
         self,

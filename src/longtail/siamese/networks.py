@@ -88,13 +88,13 @@ class BagArchitecture:
     >>> text = csr_array([[1.0, 1.0]])
     >>> data = TrainingData(features=text, labels=csr_array([[1.0]]), label_features=text)
     >>> run = TrainingRun(seed=0, n_threads=1)
-    >>> network = BagArchitecture(dimension=4).start(data, data, run)
+    >>> network = BagArchitecture(dimension=4, dropout=0.0).start(data, data, run)
     >>> round((network.vectors(Side.POINTS) @ network.vectors(Side.LABELS).T).item(), 3)
     1.0
     """
 
-    dimension: int = 256
-    dropout: float = 0.0
+    dimension: int
+    dropout: float
 
     def start(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> BagNetwork:
         """See `SiameseArchitecture.start`."""

@@ -59,7 +59,7 @@ class TransformerArchitecture:
 
     transformer: Transformer
     speed: float
-    dropout: float = 0.0
+    dropout: float
 
     def start(
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
