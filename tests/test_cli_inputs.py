@@ -356,3 +356,9 @@ def test_options_are_not_abbreviated_but_hinted_at(words, meant, capsys, tmp_pat
     message = refused(capsys, *words)
     assert "unrecognized arguments: --" in message
     assert meant in message
+
+
+def test_standard_input_is_not_shared_by_processes(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    message = refused(capsys, "train", "-", "--format", "tsv", "--model", tmp_path / "model")
+    assert "Standard input (-) can be read by one process, and there are 2 of them" in message

@@ -234,3 +234,31 @@ def test_one_text_can_be_explained(text_model_path, capsys):
     assert "wine +" in lines[1] or "wine -" in lines[1]
     assert "labels of the nearest training points" in lines
     assert main(["predict", str(text_model_path), "x.txt", "--explain"]) == 2
+
+
+def test_one_column_is_not_two(text_model_path, tmp_path, monkeypatch, capsys):
+    table, target = tmp_path / "points.csv", tmp_path / "answers.jsonl"
+    rows = [f"{i},wine,old car,red" for i in range(7)]
+    table.write_text("\n".join(["id,a b,a,b", *rows]) + "\n", encoding="utf-8")
+    monkeypatch.setattr("longtail.data.blocks.POINTS_AT_ONCE", 3)
+    stop_after(monkeypatch, 1, KeyboardInterrupt())
+    assert predict(text_model_path, table, target, "--text-column", "a b") == 130
+    monkeypatch.undo()
+    capsys.readouterr()
+    assert predict(text_model_path, table, target, "--text-column", "a", "b") == 0
+    assert "Resuming" not in capsys.readouterr().err
+    texts = {json.loads(line)["text"] for line in target.read_text().splitlines()}
+    assert texts == {"old car red"}
+
+
+def test_points_without_a_label_are_counted_in_all(text_model_path, tmp_path, monkeypatch, capsys):
+    texts, target = tmp_path / "texts.txt", tmp_path / "answers.jsonl"
+    texts.write_text("zzz\n" * 5 + "red wine\n" * 5, encoding="utf-8")
+    stop_after(monkeypatch, 2, KeyboardInterrupt())
+    assert predict(text_model_path, texts, target) == 130
+    monkeypatch.undo()
+    capsys.readouterr()
+    assert predict(text_model_path, texts, target) == 0
+    said = capsys.readouterr().err
+    assert "Resuming after what an earlier run has answered: 6 points." in said
+    assert "No label for 5 points" in said

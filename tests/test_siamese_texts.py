@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import shutil
 
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_array
 
 import longtail
@@ -28,6 +30,7 @@ from longtail.progress import ProgressBar
 from longtail.recipes.dexa import DEXA
 from longtail.recipes.ngame import NGAME
 from longtail.recipes.siamesexml import SiameseXML
+from longtail.recipes.xtransformer import XTransformer
 from longtail.training.run import TrainingRun
 from small_transformer import BERT, LABELS, TEXTS, as_bags, saved
 
@@ -244,3 +247,30 @@ def test_what_it_takes_is_estimated(folder):
 def test_cuda_learns_as_the_cpu(folder, mode):
     model = DEXA(encoder=str(folder), device="cuda", **SMALL, **mode).fit(TEXTS, LABELS)
     assert model.score(TEXTS, LABELS) == 1.0
+
+
+@pytest.mark.parametrize("recipe", [DEXA, XTransformer])
+@pytest.mark.parametrize("settings", [{"fine_tune_rate": 0.1}, {"texts_at_once": 3}, {"clip": 0.5}])
+def test_settings_of_fine_tuning_are_refused_without_it(folder, recipe, settings):
+    message = f"{next(iter(settings))} would change nothing: the transformer is not trained"
+    with pytest.raises(InputError, match=message):
+        recipe(encoder=str(folder), n_threads=1, **settings).fit(TEXTS, LABELS)
+    recipe(encoder=str(folder), fine_tune=True, **settings).check()
+
+
+def test_checkpoints_of_another_transformer_are_not_gone_on_with(folder, tmp_path, caplog):
+    own = tmp_path / "encoder"
+    shutil.copytree(folder, own)
+    settings = {"encoder": str(own), **SMALL}
+    data = Dataset.of(TEXTS, LABELS)
+    place = {"checkpoint_folder": tmp_path / "kept", "checkpoint_seconds": 0.0}
+    with pytest.raises(KeyboardInterrupt):
+        DEXA(**settings).fit_dataset(data, callbacks=[Killer(1)], **place)
+    weights = load_file(own / "model.safetensors")
+    save_file({name: 1.5 * array for name, array in weights.items()}, own / "model.safetensors")
+    caplog.clear()
+    changed = DEXA(**settings).fit_dataset(data, **place)
+    assert "Resuming" not in caplog.text
+    fresh = DEXA(**settings).fit_dataset(data)
+    found = [model.predict_topk(TEXTS)[1] for model in (changed, fresh)]
+    np.testing.assert_allclose(*found, rtol=1e-5)

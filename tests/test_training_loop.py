@@ -14,6 +14,7 @@ from longtail.data.from_python import labels_from, texts_from
 from longtail.data.text_column import TextColumn
 from longtail.errors import TrainingError
 from longtail.estimators.splitting import split_data
+from longtail.manifest import as_json
 from longtail.recipes.astec import Astec, Astec3
 from longtail.training import checkpoints
 from longtail.training.batches import AllLabels
@@ -429,3 +430,38 @@ def test_fingerprint_changes_with_settings_and_data():
     ]
     assert len(set(marks)) == len(marks)
     assert fingerprint({"b": 1, "a": 1}, matrix) == fingerprint({"a": 1, "b": 1}, matrix.copy())
+
+
+class NothingKnown:
+    """A task that knows nothing of some batches."""
+
+    def __init__(self, known):
+        self.known, self.n = known, -1
+
+    def step(self, batch, learning_rate, share, *, measure):
+        self.n += 1
+        return 1.0 + self.n if measure and self.n in self.known else None
+
+    def state(self):
+        return {}
+
+
+@pytest.mark.parametrize(("known", "expected"), [({0, 10}, 6.0), ({3, 12}, 8.5), (set(), None)])
+def test_a_batch_of_which_nothing_is_known_leaves_the_measuring_to_the_next(known, expected):
+    batches, run = (
+        AllLabels(sp.csr_array(np.eye(13, dtype=np.float32)), 1),
+        TrainingRun(seed=0, n_threads=1),
+    )
+    train(NothingKnown(known), batches, Schedule(epochs=1, learning_rate=0.1), run, "stage")
+    assert run.history[0]["loss"] == expected
+    assert as_json("history", {"history": run.history})
+
+
+def test_batches_that_are_too_small_for_all_processes_are_told(monkeypatch):
+    monkeypatch.setattr("longtail.training.loop.share_of", lambda _: None)
+    batches, run = (
+        AllLabels(sp.csr_array(np.eye(3, dtype=np.float32)), 1),
+        TrainingRun(seed=0, n_threads=1),
+    )
+    with pytest.raises(TrainingError, match="No batch of 'stage' has a point for each of the"):
+        train(NothingKnown({0}), batches, Schedule(epochs=1, learning_rate=0.1), run, "stage")

@@ -51,6 +51,12 @@ def check_inputs(*names: str | None) -> None:
         if name not in {None, STDIN}:
             check_file(str(name))
     count = names.count(STDIN)
+    n_processes = os.environ.get("WORLD_SIZE", "1")  # as launchers of several tell each of them
+    if count and n_processes not in {"", "1"}:
+        raise InputError(
+            f"Standard input (-) can be read by one process, and there are {n_processes} of them. "
+            "Name a file."
+        )
     if count > 1:
         raise InputError(
             f"Standard input (-) is named {count} times, but it can be read only once. Name files "

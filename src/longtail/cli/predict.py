@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from contextlib import contextmanager
 from functools import partial
@@ -240,9 +241,9 @@ def _write_lines(
     with _opened(arguments, settings) as output:
         rest = islice(blocks, output.n_blocks_before, None)
         answers = ask(rest, n_done=output.n_points_before)
-        n_without = _write(answers, output, model, kept, arguments)
+        _write(answers, output, model, kept, arguments)
         _check_answered(arguments.file, output.n_points)  # before the output takes its name
-        return output.n_points, n_without
+        return output.n_points, output.n_without
 
 
 def _say_how_many(arguments: argparse.Namespace, n_answered: int, n_without: int) -> None:
@@ -269,7 +270,7 @@ def _identifying(
     named = {"allowed": allowed, "masked": masked}
     digests = {option: digest_of(names) for option, names in named.items() if names is not None}
     told = {"text_column": columns.text, "keep": kept.asked}
-    return digests | {option: " ".join(names) for option, names in told.items() if names}
+    return digests | {option: shlex.join(names) for option, names in told.items() if names}
 
 
 def _write(
@@ -278,9 +279,9 @@ def _write(
     model: Predictor,
     kept: Kept,
     arguments: argparse.Namespace,
-) -> int:
-    """Write block after block, behind what an earlier run has written; count empty answers."""
-    n_before, n_without = output.n_points_before, 0
+) -> None:
+    """Write block after block, behind what an earlier run has written."""
+    n_before = output.n_points_before
     delimiter = delimiter_of(arguments.output)
     if n_before:
         notice(f"Resuming after what an earlier run has answered: {counted(n_before, 'point')}.")
@@ -288,9 +289,9 @@ def _write(
         if output.n_points == n_before:  # only now what is kept of those before has been read
             kept.take(n_before)
         rows = list(_rows(model, block, arguments.threshold, kept.take(len(block.ids))))
-        output.write(lines_of(rows, delimiter, with_header=not output.n_points), len(rows))
-        n_without += sum(not row["labels"] for row in rows)
-    return n_without
+        n_without = sum(not row["labels"] for row in rows)
+        lines = lines_of(rows, delimiter, with_header=not output.n_points)
+        output.write(lines, len(rows), n_without)
 
 
 def _rows(
@@ -324,7 +325,10 @@ class _Output(Protocol):
     @property
     def n_points(self) -> int: ...
 
-    def write(self, block: bytes, n_points: int) -> None: ...
+    @property
+    def n_without(self) -> int: ...
+
+    def write(self, block: bytes, n_points: int, n_without: int) -> None: ...
 
 
 class _PlainOutput:
@@ -332,12 +336,13 @@ class _PlainOutput:
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
-        self.n_blocks_before = self.n_points_before = self.n_points = 0
+        self.n_blocks_before = self.n_points_before = self.n_points = self.n_without = 0
 
-    def write(self, block: bytes, n_points: int) -> None:
-        """Write the lines of some points."""
+    def write(self, block: bytes, n_points: int, n_without: int) -> None:
+        """Write the lines of some points, so many of them without a label."""
         self._stream.write(block)
         self.n_points += n_points
+        self.n_without += n_without
 
 
 @contextmanager

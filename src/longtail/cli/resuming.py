@@ -35,6 +35,7 @@ class _Progress(msgspec.Struct):
     n_blocks: int = 0
     n_points: int = 0
     n_bytes: int = 0
+    n_without: int = 0
 
 
 class BlockWriter:
@@ -69,13 +70,19 @@ class BlockWriter:
         """Points that are written in all."""
         return self._progress.n_points
 
-    def write(self, block: bytes, n_points: int) -> None:
-        """Append the lines of some points."""
+    @property
+    def n_without(self) -> int:
+        """Points without a label that are written in all."""
+        return self._progress.n_without
+
+    def write(self, block: bytes, n_points: int, n_without: int = 0) -> None:
+        """Append the lines of some points, so many of them without a label."""
         data = gzip.compress(block, compresslevel=6, mtime=0) if self._is_packed else block
         self._stream.write(data)
         self._stream.flush()
         self._progress.n_blocks += 1
         self._progress.n_points += n_points
+        self._progress.n_without += n_without
         self._progress.n_bytes += len(data)
         with replacing(self._path) as stream:
             stream.write(msgspec.json.encode(self._progress))

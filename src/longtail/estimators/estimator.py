@@ -29,7 +29,7 @@ from longtail.estimators.answers import AnsweringEstimator, matrix_dtype, reread
 from longtail.estimators.calibrating import calibrated
 from longtail.estimators.feature_names import feature_names
 from longtail.estimators.holding_out import LARGEST_HELD_OUT
-from longtail.estimators.json_values import code_of, json_value
+from longtail.estimators.json_values import code_of, digest_of_file, json_value
 from longtail.estimators.limits import check_min_df, check_settings
 from longtail.estimators.scikit_learn import classifier_tags
 from longtail.estimators.splitting import split_data
@@ -44,7 +44,7 @@ from longtail.training.run import Callback, TrainingData, TrainingRun, checked_d
 from longtail.training.threads import turn_to_train
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from scipy.sparse import csr_array
@@ -302,7 +302,8 @@ class LabelEstimator(AnsweringEstimator):
     ) -> Fingerprint:
         """Return what checkpoints of this training are known by."""
         space, kind = dataset.label_space, type(self)
-        settings = {"recipe": kind.__name__, **code_of(kind), **self._settings()}
+        files = [digest_of_file(file) for file in self.files_read()]
+        settings = {"recipe": kind.__name__, **code_of(kind), "files": files, **self._settings()}
         about = (features, dataset.labels, dataset.texts, space.names, space.texts)
         return fingerprint(settings, *about, set_aside)
 
@@ -411,6 +412,14 @@ class LabelEstimator(AnsweringEstimator):
     def reads(self) -> PointInput:
         """Return what the recipe reads of a point: its bag of tokens, unless it says otherwise."""
         return PointInput()
+
+    def files_read(self) -> Iterable[Path]:
+        """Return what training reads beside the data: checkpoints are known by what is in it.
+
+        A part of one's own that reads files has a method of this name.
+        """
+        parts = (getattr(self, field.name) for field in fields(self) if field.init)
+        return [file for part in parts if hasattr(part, "files_read") for file in part.files_read()]
 
     def looks_at_label_texts(self) -> bool:
         """Return whether the recipe learns from the labels' texts."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import fields, is_dataclass
 from functools import partial
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from types import CodeType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from longtail.errors import InputError, named
 
-__all__ = ["code_of", "json_value"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["code_of", "digest_of_file", "json_value"]
 
 _CONSTANTS = (str, int, float, tuple, type(None))
 _OF_PYTHON = {"builtins", "typing", "abc", "torch.nn.modules.module"}
@@ -119,6 +122,27 @@ def _of_code(code: CodeType) -> Any:
         parts.append(sorted(map(repr, part)) if is_set else part)
     inner = [_of_code(part) if isinstance(part, CodeType) else part for part in parts]
     return (code.co_code, code.co_names, inner)
+
+
+def digest_of_file(path: Path) -> str:
+    """Return a digest of what is in a file; of none where it is not there, as training will say.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from longtail.estimators.json_values import digest_of_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "weights")
+    ...     _ = path.write_bytes(b"1")
+    ...     len(digest_of_file(path)), digest_of_file(Path(folder, "others"))
+    (64, '')
+    """
+    try:
+        with path.open("rb") as stream:
+            return file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return ""
 
 
 def _is_ours(value: Any) -> bool:

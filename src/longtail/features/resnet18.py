@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -60,6 +61,10 @@ class ResNet18:
     weights: str | None = None
     dropout: float = 0.5
     learning_rate: float = 1e-4
+
+    def files_read(self) -> list[Path]:
+        """See `LabelEstimator.files_read`."""
+        return [] if self.weights is None else [Path(self.weights)]
 
     @property
     def reads(self) -> PointInput:

@@ -31,7 +31,10 @@ __all__ = [
     "TransformerNetwork",
     "check_folder",
     "read_transformer",
+    "transformer_files",
 ]
+
+FILES = ("config.json", "tokenizer.json", "model.safetensors")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +79,10 @@ class Transformer:
     learning_rate: float = 5e-5
     texts_at_once: int | None = None
     clip: float | None = None
+
+    def files_read(self) -> list[Path]:
+        """See `LabelEstimator.files_read`."""
+        return transformer_files(self.folder)
 
     @property
     def reads(self) -> PointInput:
@@ -178,13 +185,14 @@ class TransformerNetwork:
         return self._tuned.encoder()
 
 
+def transformer_files(folder: str | Path) -> list[Path]:
+    """Return the files of a transformer's folder that are read."""
+    return [Path(folder) / name for name in FILES]
+
+
 def check_folder(folder: str | Path) -> None:
     """Raise InputError unless a folder has the files of a transformer."""
-    missing = [
-        name
-        for name in ("config.json", "tokenizer.json", "model.safetensors")
-        if not (Path(folder) / name).is_file()
-    ]
+    missing = [file.name for file in transformer_files(folder) if not file.is_file()]
     if missing:
         raise InputError(
             f"{folder} is not a transformer folder: {', '.join(missing)} not found. Download the "

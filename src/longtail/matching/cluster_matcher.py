@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LearntMatcher", "MatcherTraining"]
 
-ROWS_AT_ONCE = 8192
+SCORES_AT_ONCE = 2**23  # of points and clusters
 
 
 class LearntMatcher(NamedTuple):
@@ -79,12 +79,14 @@ class LearntMatcher(NamedTuple):
         """Return the clusters with the greatest scores for `points`, int64 (n, n_best)."""
         n_best = min(n_best, len(self.bias))
         best = np.empty((len(self.points), n_best), np.int64)
-        for start in range(0, len(self.points), ROWS_AT_ONCE):
-            some = slice(start, start + ROWS_AT_ONCE)
+        n_at_once = max(SCORES_AT_ONCE // max(len(self.bias), 1), 1)
+        for start in range(0, len(self.points), n_at_once):
+            some = slice(start, start + n_at_once)
             scores = self.points[some] @ self.vectors.T + self.bias
             if self.tokens is not None:
                 scores += (features[some] @ self.tokens.T).toarray()
-            best[some] = np.argpartition(-scores, n_best - 1, axis=1)[:, :n_best]
+            np.negative(scores, out=scores)
+            best[some] = np.argpartition(scores, n_best - 1, axis=1)[:, :n_best]
         return best
 
     def recall(self, features: csr_array, targets: csr_array, n_best: int) -> float:

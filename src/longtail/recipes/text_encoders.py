@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
 from longtail.estimators.estimator import LabelEstimator
-from longtail.features.transformer import Transformer, check_folder
+from longtail.features.transformer import Transformer, check_folder, transformer_files
 
-__all__ = ["OfTextEncoder"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+__all__ = ["BAG", "OfTextEncoder"]
 
 BAG = "bag"  # the encoder that is no folder
 USUAL_WARM_UP = 0.1  # of a transformer
 OF_TRANSFORMERS = ("n_pieces", "fine_tune", "fine_tune_rate", "texts_at_once", "clip")
+OF_FINE_TUNING = ("fine_tune_rate", "texts_at_once", "clip")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -75,22 +81,31 @@ class OfTextEncoder(LabelEstimator):
         super().check()
         self.check_encoder()
         if self.reads() == PointInput():
-            self.refuse_unread_settings()
+            why = (
+                "a bag of token vectors reads no such setting. Name the folder of a transformer, "
+                "encoder=FOLDER"
+            )
+            self._refuse(OF_TRANSFORMERS, why)
+        elif not self.fine_tune:
+            self._refuse(OF_FINE_TUNING, "the transformer is not trained. Set fine_tune=true")
 
     def check_encoder(self) -> None:
         """Raise InputError unless the encoder is a bag or a folder of a transformer."""
         if not self.is_bag:
             check_folder(self.encoder)
 
-    def refuse_unread_settings(self) -> None:
-        """Raise InputError if there are settings of a transformer, where there is none."""
+    def _refuse(self, names: Iterable[str], why: str) -> None:
+        """Raise InputError if there are settings that nothing reads."""
         usual = {field.name: (field.default, None) for field in fields(self)}  # None asks for none
-        unread = [name for name in OF_TRANSFORMERS if getattr(self, name) not in usual[name]]
+        unread = [name for name in names if getattr(self, name) not in usual[name]]
         if unread:
             raise InputError(
-                f"{' and '.join(unread)} would change nothing: a bag of token vectors reads no "
-                "such setting. Name the folder of a transformer, encoder=FOLDER, or leave it out."
+                f"{' and '.join(unread)} would change nothing: {why}, or leave it out."
             )
+
+    def files_read(self) -> Iterable[Path]:
+        """See `LabelEstimator.files_read`: those of a transformer."""
+        return [*super().files_read(), *(() if self.is_bag else transformer_files(self.encoder))]
 
     def looks_at_label_texts(self) -> bool:
         """See `LabelEstimator`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from longtail.data.csr import check_indices
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError, named
 from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.features.transformer import transformer_files
 from longtail.matching.cluster_matcher import LearntMatcher, MatcherTraining
 from longtail.matching.cluster_scores import (
     ClusterMatcher,
@@ -26,7 +28,7 @@ from longtail.matching.transformer_matching import ReadOnce, TransformerMatching
 from longtail.recipes.learners import averaged
 from longtail.recipes.own_parts import check_encoder, check_part
 from longtail.recipes.part_words import INDEXERS, MATCHERS, part_of
-from longtail.recipes.text_encoders import OfTextEncoder
+from longtail.recipes.text_encoders import BAG, OfTextEncoder
 from longtail.scorers.joined_features import HALF_LENGTH, JoinedFeatures, JoinedTreeScorer
 from longtail.scorers.label_tree import LabelTreeScorer
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
@@ -37,7 +39,8 @@ from longtail.training.early_stopping import HeldOut
 from longtail.training.schedule import Schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -150,6 +153,11 @@ class XTransformer(OfTextEncoder):
         check_part("matcher", self.cluster_matcher(), ["match", "n_solved"], "NeuralMatcher()")
         for member in self.of_each_encoder():
             member.check_encoder()
+
+    def files_read(self) -> Iterable[Path]:
+        """See `LabelEstimator.files_read`: those of all encoders."""
+        of_others = (transformer_files(name) for name in self.further_encoders if name != BAG)
+        return [*super().files_read(), *chain.from_iterable(of_others)]
 
     def of_each_encoder(self) -> list[XTransformer]:
         """Return the same recipe around each of the encoders alone."""

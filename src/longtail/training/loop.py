@@ -130,7 +130,8 @@ def train(
         loss = _epoch(task, batches, schedule, run, stage, epoch)
         quality = best.measure(stage, epoch + 1)
         seconds = round(time.perf_counter() - started, 3)
-        entry = {"stage": stage, "epoch": epoch + 1, "loss": loss, "seconds": seconds}
+        known = None if math.isnan(loss) else loss  # as JSON has it
+        entry = {"stage": stage, "epoch": epoch + 1, "loss": known, "seconds": seconds}
         run.history.append(entry if quality is None else entry | {"quality": quality})
         if run.checkpoints is not None and not processes().rank:
             is_last = epoch + 1 == schedule.epochs or best.is_long_ago(epoch + 1)
@@ -148,18 +149,26 @@ def _epoch(
     """Train on every batch of an epoch once, and return the mean of the losses measured."""
     random = np.random.default_rng(run.seed_for(stage, "batches", epoch))
     n_batches = batches.n_batches()
-    losses = []
+    losses: list[float] = []
+    n_trained, is_due = 0, False
     for i, drawn in enumerate(one_ahead(batches.epoch(random), run.n_threads)):
         if (batch := share_of(drawn)) is None:
             continue
+        n_trained += 1
         rate = schedule.rate_at(epoch, i / n_batches)
-        measure = i % MEASURE_EVERY == 0 or i + 1 == n_batches
-        loss = task.step(batch, rate, rate / schedule.learning_rate, measure=measure)
-        if loss is not None:
+        is_due = is_due or i % MEASURE_EVERY == 0 or i + 1 == n_batches
+        loss = task.step(batch, rate, rate / schedule.learning_rate, measure=is_due)
+        if loss is not None:  # a batch of which nothing is known has none: the next will do
             losses.append(_finite(loss, stage, epoch))
+            is_due = False
         for callback in run.callbacks:
             done, total = epoch * n_batches + i + 1, schedule.epochs * n_batches
             callback.on_batch(stage, done, total, loss)
+    if n_batches and not n_trained:
+        raise TrainingError(
+            f"No batch of {stage!r} has a point for each of the {processes().count} processes. "
+            "Raise the batch size, or start fewer processes."
+        )
     return float(np.mean(losses)) if losses else math.nan
 
 
