@@ -44,6 +44,34 @@ def test_what_is_asked_for_often_is_no_copy(draw, seed):
     assert points_of_rows(dataset)[0] is dataset
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_asked_in_few_phrases_is_no_copy(seed):
+    """A label with few phrases passes for rare, but one phrase comes far more often than others."""
+    random = np.random.default_rng(seed)
+    few = {f"label {label}": 1 + label % 9 * 6 for label in range(18)}
+    phrases = [(name, f"{name} {i}") for name, count in few.items() for i in range(count)]
+    shares = [1 / (1 + int(text.split()[-1])) ** 2 / few[name] for name, text in phrases]
+    drawn = random.choice(len(phrases), 4000, p=np.array(shares) / sum(shares))
+    texts, labels = ([phrases[i][part] for i in drawn] for part in (1, 0))
+    dataset = Dataset.of(texts, [[label] for label in labels])
+    assert without_copies(dataset)[0] is dataset
+
+
+def test_copies_that_make_labels_even_are_copies():
+    """As RandomOverSampler draws them: each label as often as the most frequent one."""
+    random = np.random.default_rng(0)
+    points = [(f"text {i}", f"label {min(i % 40, 11)}") for i in range(1200)]
+    names = [label for _, label in points]
+    most = max(map(names.count, set(names)))
+    rows = []
+    for label in sorted(set(names)):
+        own = [i for i, name in enumerate(names) if name == label]
+        rows += [*own, *random.choice(own, most - len(own)).tolist()]
+    dataset = Dataset.of([points[i][0] for i in rows], [[points[i][1]] for i in rows])
+    with pytest.warns(InputWarning, match="repeat another, labels and all, and are left out"):
+        assert without_copies(dataset)[0].n_points == 1200
+
+
 def test_what_differs_in_labels_is_no_copy():
     texts = [f"text {number}" for number in range(N_POINTS)] * 5
     labels = [[row // N_POINTS, 5 + row % 3] for row in range(5 * N_POINTS)]

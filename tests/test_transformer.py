@@ -252,6 +252,8 @@ def test_the_neural_matcher_reads_no_words(folder, tmp_path, fine_tune, monkeypa
 
     monkeypatch.setattr(NeuralMatcher, "match", match)
     settings = TUNED | {"fine_tune": fine_tune, "epochs": 30, "beam_size": 1, "held_out": 0.0}
+    if not fine_tune:
+        del settings["fine_tune_rate"]
     model = XTransformer(encoder=str(folder), matcher="neural", **settings).fit(TEXTS, LABELS)
     assert model.score(TEXTS, LABELS) == 1.0
     tree = model.predictor_.scorer.tree.tree

@@ -19,6 +19,7 @@ from longtail.estimators.vocabulary import (
     sample_of,
     share_alone,
     share_named,
+    share_unknown,
     vectorizer_for,
     vocabulary_texts,
 )
@@ -214,3 +215,20 @@ def test_it_is_told_of_texts_whether_their_script_has_spaces():
     for texts, is_unspaced in ((["赤ワイン"], True), (["red wine"], False)):
         vectorizer = TextVectorizer(char_ngrams=(2, 3), min_df=1).fit(texts)
         assert feature_kinds(vectorizer, TextColumn.from_strings(texts)).is_unspaced == is_unspaced
+
+
+@pytest.mark.parametrize(("n_unknown", "is_unknown"), [(1, False), (4, True)])
+def test_of_words_that_no_other_text_has_all_pieces_are_read(n_unknown, is_unknown):
+    """As of texts full of typing errors; with them stand words that all texts have."""
+    random = np.random.default_rng(0)
+    letters = [chr(code) for code in range(ord("a"), ord("z"))]
+    words = [["".join(random.choice(letters, 6)) for _ in range(n_unknown)] for _ in range(2_500)]
+    texts = [" ".join(["the", "old", *own]) for own in words]
+    assert (share_unknown(TextColumn.from_strings(texts)) > 0.55) == is_unknown
+    assert share_unknown(TextColumn.from_strings(texts[:1_999])) == 0.0  # of few, most are unknown
+    if not is_unknown:  # else they would have few words
+        texts = [f"{text} of a" for text in texts]
+    own = char_ngrams_for("auto", TextColumn.from_strings(texts))
+    assert own == ((2, 5) if is_unknown else (3, 5))
+    kinds = feature_kinds(None, TextColumn.from_strings(texts))
+    assert kinds.is_unknown == is_unknown

@@ -109,7 +109,7 @@ def _features_read(data: TrainingData, pieces: Pieces) -> NDArray[np.bool_] | No
 def n_words_known(data: TrainingData) -> float:
     """Return how many words and pairs of words of a point are features, on average.
 
-    Characters of scripts without spaces are none.
+    Characters of scripts without spaces are none, and words that are in no other text tell nothing.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def n_words_known(data: TrainingData) -> float:
     >>> n_words_known(TrainingData(points, labels, is_word=np.array([True, False])))
     0.5
     """
-    if data.is_unspaced:
+    if data.is_unspaced or data.is_unknown:
         return 0.0
     of_points = data.features.indices
     n_words = len(of_points) if data.is_word is None else data.is_word[of_points].sum()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from longtail.data.characters import code_points
+from longtail.data.symbol_words import codes_of
 from longtail.kernels.answer_text import MOST_CODES, new_text_room
 from longtail.kernels.handle import handle_of
 from longtail.spares import Spares
@@ -53,11 +53,12 @@ class OneText:
             float(calibration.intercept),
             float(calibration.first),
         )
+        self._symbols = vectorizer.symbols
         self._rooms: Spares[Any] = Spares()
 
     def top_k(self, text: str, k: int) -> tuple[Ids, Floats]:
         """Return ids and probabilities (1, k): the same bits as its row of a batch."""
-        codes = code_points(text)
+        codes = codes_of(text, symbols=self._symbols)
         if len(codes) > MOST_CODES:
             columns, values = self._vectorizer.encode_one(text)
             ids, scores = self._scorer.top_k_of_one(columns, values, k)

@@ -28,6 +28,7 @@ LEAST_COPIES = 0.05  # of the rows: fewer are chance
 EVEN = 0.5  # of the variance that chance gives to how often points come
 OF_RARE = -0.4  # correlation of how often points come with how many have their rarest label
 SPREAD = np.int64(-7046029254386353131)  # odd, so that no two numbers of texts become the same
+UNEVEN = 4.0  # of the variance that chance gives, within a label: of copies, one comes as the next
 MOST_SETS = 1.1  # of labels, of a text that comes again: more is what a log has, which counts
 
 
@@ -70,7 +71,8 @@ def without_copies(
 
     Copies have the text or features of another row, all its labels, and its `pairs`. What is asked
     for often by itself, as in a log, comes more or less often, whatever its labels are. So rows are
-    copies if all points come about equally often, or if those with rare labels come more often.
+    copies if all points come about equally often, or if those with rare labels come more often, one
+    of a label about as often as the next.
     Other data is returned as is.
 
     Parameters
@@ -136,7 +138,36 @@ def _are_copied(n_rows_of: Rows, labels: csr_array) -> bool:
     if not np.ptp(of_rarest) or not np.ptp(n_rows_of[has_labels]):
         return False
     together = np.corrcoef(np.log(n_rows_of[has_labels]), np.log(of_rarest))
-    return bool(together[0, 1] < OF_RARE)
+    if together[0, 1] >= OF_RARE:
+        return False
+    is_rarest = n_points_of[labels.indices] == np.repeat(
+        of_rarest, np.diff(labels.indptr)[has_labels]
+    )
+    places = np.flatnonzero(is_rarest)
+    firsts = places[np.searchsorted(places, starts)]
+    return _unevenness(n_rows_of[has_labels], labels.indices[firsts]) <= UNEVEN
+
+
+def _unevenness(n_rows_of: Rows, labels: NDArray[np.int32]) -> float:
+    """Return how much points of a label differ in how often they come, over what chance gives.
+
+    Who asks, asks a few phrases often and others once. Whoever copies, copies the points of a label
+    alike: their variance is then about their mean number of copies.
+
+    Parameters
+    ----------
+    n_rows_of : int64 (n_points,)
+    labels : int32 (n_points,)
+        The rarest label of each point.
+    """
+    _, group = np.unique(labels, return_inverse=True)
+    n_points_of = np.bincount(group)
+    means = np.bincount(group, n_rows_of) / n_points_of
+    squares = np.bincount(group, (n_rows_of - means[group]) ** 2)
+    are_several = (n_points_of > 1) & (means > 1)
+    squares, sizes = squares[are_several], n_points_of[are_several]
+    n_copies = np.sum((means[are_several] - 1) * sizes)
+    return float(np.sum(squares * sizes / (sizes - 1)) / max(n_copies, 1.0))
 
 
 def _points(

@@ -13,7 +13,7 @@ from longtail.kernels.token_numbers import new_tokens, number_texts, numbers_of_
 from longtail.kernels.token_tables import LOW_HALF, NOTHING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -79,9 +79,10 @@ class _Counter:
         self.tokens: NumberedTokens = new_tokens()
         self.n_tokens = 0
 
-    def read(self, texts: Sequence[str], start: int, stop: int, rules: TokenRules) -> NumberedTexts:
-        """Give numbers to the tokens of ``texts[start:stop]``."""
-        codes, offsets = joined_code_points(texts, start, stop)
+    def read(
+        self, codes: NDArray[np.uint32], offsets: NDArray[np.int64], start: int, rules: TokenRules
+    ) -> NumberedTexts:
+        """Give numbers to the tokens of some texts, the first of which is text `start`."""
         known = self.tokens, self.n_tokens
         self.tokens, self.n_tokens, numbers, lengths = number_texts(
             codes, offsets, start, rules, *known
@@ -102,7 +103,11 @@ class _Counter:
 
 
 def counted_tokens(
-    texts: Sequence[str], rules: TokenRules, *, keeps_texts: bool = False
+    texts: Sequence[str],
+    rules: TokenRules,
+    *,
+    keeps_texts: bool = False,
+    codes_of: Callable[..., tuple[NDArray[np.uint32], NDArray[np.int64]]] = joined_code_points,
 ) -> CountedTokens:
     """Read texts once, on all usable cores: count, spell and number their tokens.
 
@@ -112,6 +117,8 @@ def counted_tokens(
     rules : TokenRules
     keeps_texts : bool, default False
         Whether rows of these texts are to be made: four bytes a token.
+    codes_of : callable
+        From texts, a first and a last of them to code points, as `joined_code_points`.
 
     Returns
     -------
@@ -133,7 +140,7 @@ def counted_tokens(
 
     def count(start: int, stop: int) -> None:
         counter = idle.pop()
-        read = counter.read(texts, start, stop, rules)
+        read = counter.read(*codes_of(texts, start, stop), start, rules)
         if keeps_texts:
             numbered[start] = read
         idle.append(counter)

@@ -30,6 +30,7 @@ class TokenSettings:
     min_df: int | tuple[int, int, int] = 2
     max_features: int | None = 1_000_000
     kind_weights: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    symbols: bool = False
 
     def config(self) -> dict[str, Any]:
         """Return the constructor's parameters as JSON can hold them."""

@@ -10,7 +10,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.data.assembled import joined
-from longtail.data.characters import code_points, joined_code_points
+from longtail.data.characters import joined_code_points
+from longtail.data.symbol_words import codes_of, joined_codes_of
 from longtail.data.text_column import TextColumn
 from longtail.data.token_counts import counted_tokens, kinds_of
 from longtail.data.token_settings import TokenSettings
@@ -25,7 +26,7 @@ from longtail.kernels.token_tables import build_table
 from longtail.kernels.vocabulary import Vocabulary, encode_known
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -60,6 +61,8 @@ class TextVectorizer(TokenSettings):
     kind_weights : (float, float, float), default (1, 1, 1)
         Factors for words, pairs and character n-grams, applied before the row is scaled to unit
         length; all above 0.
+    symbols : bool, default False
+        Whether runs of symbols are words, too: see `longtail.data.symbol_words`.
 
     Attributes
     ----------
@@ -125,7 +128,8 @@ class TextVectorizer(TokenSettings):
         """
         self.check_parameters()
         _check_texts(texts)
-        self._learn(counted_tokens(texts, self.token_rules()), len(texts))
+        counted = counted_tokens(texts, self.token_rules(), codes_of=self._joined_codes)
+        self._learn(counted, len(texts))
         return self
 
     def fit_transform(self, texts: Sequence[str]) -> csr_array:
@@ -155,7 +159,8 @@ class TextVectorizer(TokenSettings):
         """
         self.check_parameters()
         _check_texts(texts)
-        counted = counted_tokens(texts, self.token_rules(), keeps_texts=True)
+        rules, codes_of = self.token_rules(), self._joined_codes
+        counted = counted_tokens(texts, rules, keeps_texts=True, codes_of=codes_of)
         column_of = self._learn(counted, len(texts))
         columns = [column_of[tokens] for tokens in counted.numbers_of]
         # Each part has room for all of its tokens. Repeats and those that are not kept leave gaps,
@@ -225,7 +230,7 @@ class TextVectorizer(TokenSettings):
         parts: dict[int, Rows] = {}
 
         def encode(start: int, stop: int) -> None:
-            codes, offsets = joined_code_points(texts, start, stop)
+            codes, offsets = self._joined_codes(texts, start, stop)
             parts[start] = encode_texts(codes, offsets, rules, self._table, self.weights_)
 
         n_threads = n_usable_cores()
@@ -269,8 +274,13 @@ class TextVectorizer(TokenSettings):
         """
         if not isinstance(text, str):
             raise InputError(f"Expected one text (str), got {type(text).__name__}.")
-        columns, values = encode_known(self.handle(), code_points(text))
+        columns, values = encode_known(self.handle(), codes_of(text, symbols=self.symbols))
         return columns, values
+
+    @property
+    def _joined_codes(self) -> Callable[..., tuple[NDArray[np.uint32], NDArray[np.int64]]]:
+        """What makes the code points of some texts."""
+        return joined_codes_of if self.symbols else joined_code_points
 
     def handle(self) -> Any:
         """Return what compiled code takes instead of this object.
@@ -417,6 +427,7 @@ class TextVectorizer(TokenSettings):
         True
         """
         known = {f.name for f in dataclasses.fields(cls) if f.init}
+        config = {"symbols": False, **config}  # earlier versions knew none
         if set(config) != known:
             raise ModelFolderError(
                 f"The vectoriser's settings are {sorted(config)}, not {sorted(known)}. "

@@ -413,6 +413,10 @@ class LabelEstimator(AnsweringEstimator):
         """Return what the recipe reads of a point: its bag of tokens, unless it says otherwise."""
         return PointInput()
 
+    def reads_symbols(self, dataset: Dataset) -> bool:  # noqa: ARG002 - recipes may look at it
+        """Return whether symbols of the texts are words, too."""
+        return False
+
     def files_read(self) -> Iterable[Path]:
         """Return what training reads beside the data: checkpoints are known by what is in it.
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.data.characters import are_unspaced
+from longtail.data.rows import evenly_spaced
+from longtail.data.text_column import TextColumn
 from longtail.data.token_counts import document_frequencies, kinds_of
 from longtail.data.vectorizer import TextVectorizer
 from longtail.kernels.text import TokenKind
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-    from longtail.data.text_column import TextColumn
 
 __all__ = [
     "LEAST_TEXTS",
@@ -24,6 +24,7 @@ __all__ = [
     "sample_of",
     "share_alone",
     "share_named",
+    "share_unknown",
     "step_for",
 ]
 
@@ -31,6 +32,7 @@ LONG_WORD = 20  # characters of a word, on average, from which texts are strings
 LEAST_TEXTS = 100  # of fewer, two characters that labels share are shared by chance
 N_LOOKED_AT = 1_000  # texts by which it is told whether they name their labels, or are strings
 SAMPLE = 10_000  # texts whose words are counted
+N_HALVED = 2_000  # texts whose words are looked for in each other
 LONG = 250  # bytes of a text, on average, from which a sample has fewer
 
 
@@ -92,6 +94,30 @@ def share_alone(texts: TextColumn | tuple[()], length: int) -> float:
     keys, n_texts_of = document_frequencies(texts, pieces)
     n_texts_of = n_texts_of[kinds_of(keys) == TokenKind.CHARACTERS]
     return float(np.sum(n_texts_of == 1) / max(n_texts_of.sum(), 1))
+
+
+def share_unknown(texts: TextColumn | tuple[()]) -> float:
+    """Return which share of the words of half of the texts is in none of the other half.
+
+    Where it is most, as of names in many languages or of texts full of typing errors, words say
+    little, and their pieces much. Two thousand texts are looked at, as it falls with their number;
+    of fewer, it is 0.
+
+    Examples
+    --------
+    >>> from longtail.data.text_column import TextColumn
+    >>> from longtail.estimators.text_traits import share_unknown
+    >>> texts = [("red wine", f"wine {number}")[number % 2] for number in range(2000)]
+    >>> share_unknown(TextColumn.from_strings(texts))
+    0.5
+    """
+    if not isinstance(texts, TextColumn) or len(texts) < N_HALVED:
+        return 0.0
+    some = texts.take(evenly_spaced(N_HALVED, len(texts)))
+    words = TextVectorizer(char_ngrams=None).token_rules()
+    known, _ = document_frequencies(some[::2], words)
+    asked, n_texts_of = document_frequencies(some[1::2], words)
+    return float(n_texts_of[~np.isin(asked, known)].sum() / max(n_texts_of.sum(), 1))
 
 
 def are_strings(texts: TextColumn | tuple[()]) -> bool:

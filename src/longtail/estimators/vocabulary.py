@@ -16,6 +16,7 @@ from longtail.estimators.text_traits import (
     sample_of,
     share_alone,
     share_named,
+    share_unknown,
     step_for,
 )
 
@@ -48,13 +49,16 @@ UNSPACED_NGRAMS = (2, 4)  # most words of such scripts have one or two character
 LONGEST_OF_STRINGS = 8  # four letters have as many such pieces as some thousand strings
 RARELY_ALONE, MOSTLY_ALONE = 0.05, 0.5  # share of a string's pieces that are in no other text
 FEW_TEXTS = 20_000  # up to which three characters that words share gain more than they take time
+MOSTLY_UNKNOWN = 0.55  # share of words that other texts have not; of any prose, it is below .4
 FEW_WORDS = 4  # different ones of a text, on average; of fewer, two characters are evidence, too
 USUAL_WEIGHT, WEIGHT_WHERE_NAMED = 0.6, 0.2  # of pieces of words, beside words
 NEARLY_ALL = 0.9  # of the labels that points have: share whose words are all in the text
 WORDS = TextVectorizer(word_ngrams=1, char_ngrams=None)
 
 
-def vectorizer_for(settings: LabelEstimator, dataset: Dataset) -> TextVectorizer:
+def vectorizer_for(
+    settings: LabelEstimator, dataset: Dataset, *, symbols: bool = False
+) -> TextVectorizer:
     """Return the vectoriser of a training set's texts, which is yet to be fitted.
 
     Parameters
@@ -62,6 +66,8 @@ def vectorizer_for(settings: LabelEstimator, dataset: Dataset) -> TextVectorizer
     settings : LabelEstimator
     dataset : Dataset
         With texts.
+    symbols : bool
+        Whether symbols are words, too.
 
     Returns
     -------
@@ -82,6 +88,7 @@ def vectorizer_for(settings: LabelEstimator, dataset: Dataset) -> TextVectorizer
     """
     pieces = char_ngrams_for(settings.char_ngrams, dataset.texts or ())
     return TextVectorizer(
+        symbols=symbols,
         word_ngrams=settings.word_ngrams,
         char_ngrams=pieces,
         min_df=_min_df_for(settings, dataset, pieces[1] if pieces else 0),
@@ -180,8 +187,8 @@ def char_ngrams_for(
     if are_strings(some):
         return NGRAMS_OF_FEW_WORDS[0], _longest_of_strings(some)
     _, n_texts_of = document_frequencies(some, WORDS.token_rules())
-    has_few_words = n_texts_of.sum() < FEW_WORDS * len(some) and len(texts) >= LEAST_TEXTS
-    if has_few_words:
+    has_few_words = n_texts_of.sum() < FEW_WORDS * len(some)
+    if len(texts) >= LEAST_TEXTS and (has_few_words or share_unknown(some) > MOSTLY_UNKNOWN):
         return NGRAMS_OF_FEW_WORDS
     return NGRAMS_OF_FEW_TEXTS if len(texts) <= FEW_TEXTS else USUAL_NGRAMS
 
@@ -239,7 +246,7 @@ def known_and_encoded(settings: LabelEstimator, dataset: Dataset) -> Encoded:
     (['car', 'red', 'wine'], (2, 3))
     """
     texts, n_points = vocabulary_texts(settings, dataset), dataset.n_points
-    vectorizer = vectorizer_for(settings, dataset)
+    vectorizer = vectorizer_for(settings, dataset, symbols=settings.reads_symbols(dataset))
     rows = vectorizer.fit_transform(texts)  # points and labels in one reading
     features = first_rows(rows, n_points)
     if not features.nnz:
@@ -308,6 +315,7 @@ class FeatureKinds(NamedTuple):
     is_word: NDArray[np.bool_] | None
     is_beginning: NDArray[np.bool_] | None
     is_unspaced: bool
+    is_unknown: bool
 
 
 def feature_kinds(vectorizer: TextVectorizer | None, texts: TextColumn | tuple[()]) -> FeatureKinds:
@@ -322,7 +330,7 @@ def feature_kinds(vectorizer: TextVectorizer | None, texts: TextColumn | tuple[(
     >>> kinds.is_word.tolist(), kinds.is_beginning.tolist()
     ([True, False, False], [False, False, True])
     """
-    is_unspaced = are_unspaced(sample_of(texts))
+    traits = are_unspaced(sample_of(texts)), share_unknown(texts) > MOSTLY_UNKNOWN
     if vectorizer is None or vectorizer.char_ngrams is None:
-        return FeatureKinds(None, None, is_unspaced)
-    return FeatureKinds(vectorizer.is_word(), vectorizer.is_beginning(), is_unspaced)
+        return FeatureKinds(None, None, *traits)
+    return FeatureKinds(vectorizer.is_word(), vectorizer.is_beginning(), *traits)

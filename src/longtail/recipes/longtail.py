@@ -26,7 +26,8 @@ from longtail.data.rows import evenly_spaced
 from longtail.errors import InputError
 from longtail.estimators.estimator import VERY_FEW_POINTS
 from longtail.estimators.holding_out import LEAST_HELD_OUT, unseen_if_any
-from longtail.kernels.jit import in_background
+from longtail.estimators.symbol_trial import symbols_tell
+from longtail.kernels.jit import in_background, n_usable_threads
 from longtail.recipes.reranked import RerankedEstimator
 from longtail.row_store import RowStore
 from longtail.training.batches import fitting_batch_size
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from longtail.data.dataset import Dataset
     from longtail.scorers.calibration import Calibration
     from longtail.training.run import TrainingData, TrainingRun
 
@@ -119,6 +121,9 @@ class LongtailClassifier(RerankedEstimator):
         Most labels that only near points bring, beside those found. Another thing than Astec's.
     beam : int
         Width of the search: a wider one finds more, and takes longer.
+    symbols : bool or None
+        Whether runs of symbols, such as ``:`` between two digits, are words, too. None looks, of up
+        to 300 labels with 10 points and more on average, whether they tell these apart.
     tail : float or None
         That times the logarithm of a label's inverse propensity is added to its score. A little
         gains PSP@k for next to nothing of P@k; about 1 ranks for PSP@k. None takes .3 where labels
@@ -155,6 +160,7 @@ class LongtailClassifier(RerankedEstimator):
     texts_alone: float | None = None
     cost: float = 1.0
     pieces: str | None = None
+    symbols: bool | None = None
     tail: float | None = None
     feature_power: float | None = None
     n_found: int | None = None
@@ -178,6 +184,12 @@ class LongtailClassifier(RerankedEstimator):
     def looks_at_label_texts(self) -> bool:
         """See `LabelEstimator`."""
         return self.label_texts
+
+    def reads_symbols(self, dataset: Dataset) -> bool:
+        """See `LabelEstimator`."""
+        if self.symbols is not None:
+            return self.symbols
+        return symbols_tell(dataset, n_usable_threads(self.n_threads))
 
     def min_df_for(self, n_points: int) -> int | tuple[int, int, int]:
         """See `LabelEstimator`; of few points, a pair in one text tells no more than its words."""

@@ -50,6 +50,8 @@ class TrainingData(NamedTuple):
         Which features are pieces that words begin with; None together with `is_word`.
     is_unspaced : bool
         Whether most of the points' letters are of scripts without spaces between words.
+    is_unknown : bool
+        Whether most words of a text are in no other.
     words : int32 array (n_points, n_words) or None
         The words of each text in order, padded with -1, where the architecture reads them.
     texts, label_texts : object array (n_points,) and (n_labels,), or None
@@ -81,6 +83,7 @@ class TrainingData(NamedTuple):
     is_word: NDArray[np.bool_] | None = None
     is_beginning: NDArray[np.bool_] | None = None
     is_unspaced: bool = False
+    is_unknown: bool = False
     words: NDArray[np.int32] | None = None
     texts: NDArray[np.object_] | None = None
     label_texts: NDArray[np.object_] | None = None
