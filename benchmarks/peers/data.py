@@ -150,7 +150,8 @@ def _vectorizers(train: Dataset) -> dict[str, TextVectorizer]:
 
     Of more than 20,000 texts, words and pairs must be in two: omikuji is the better for it.
     """
-    own = vectorizer_for(recipe(DEFAULT_RECIPE)(), train)
+    settings = recipe(DEFAULT_RECIPE)()
+    own = vectorizer_for(settings, train, symbols=settings.reads_symbols(train))
     least = 1 if train.n_points <= VERY_FEW_POINTS else 2
     words = replace(own, word_ngrams=1, char_ngrams=None, min_df=least)
     return {"words": words, "words + pairs": replace(words, word_ngrams=2), "words + chars": own}

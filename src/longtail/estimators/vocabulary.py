@@ -34,6 +34,7 @@ __all__ = [
     "WORDS",
     "Encoded",
     "FeatureKinds",
+    "are_unknown",
     "char_ngrams_for",
     "char_weight_for",
     "feature_kinds",
@@ -188,9 +189,24 @@ def char_ngrams_for(
         return NGRAMS_OF_FEW_WORDS[0], _longest_of_strings(some)
     _, n_texts_of = document_frequencies(some, WORDS.token_rules())
     has_few_words = n_texts_of.sum() < FEW_WORDS * len(some)
-    if len(texts) >= LEAST_TEXTS and (has_few_words or share_unknown(some) > MOSTLY_UNKNOWN):
+    if len(texts) >= LEAST_TEXTS and (has_few_words or are_unknown(texts)):
         return NGRAMS_OF_FEW_WORDS
     return NGRAMS_OF_FEW_TEXTS if len(texts) <= FEW_TEXTS else USUAL_NGRAMS
+
+
+def are_unknown(texts: TextColumn | tuple[()]) -> bool:
+    """Return whether most words of a text are in no other, so that only their pieces tell.
+
+    Of many texts, most words come again in the end.
+
+    Examples
+    --------
+    >>> from longtail.data.text_column import TextColumn
+    >>> from longtail.estimators.vocabulary import are_unknown
+    >>> are_unknown(TextColumn.from_strings(f"word{number}" for number in range(2000)))
+    True
+    """
+    return len(texts) <= FEW_TEXTS and share_unknown(texts) > MOSTLY_UNKNOWN
 
 
 def _longest_of_strings(texts: TextColumn | tuple[()]) -> int:
@@ -330,7 +346,7 @@ def feature_kinds(vectorizer: TextVectorizer | None, texts: TextColumn | tuple[(
     >>> kinds.is_word.tolist(), kinds.is_beginning.tolist()
     ([True, False, False], [False, False, True])
     """
-    traits = are_unspaced(sample_of(texts)), share_unknown(texts) > MOSTLY_UNKNOWN
+    traits = are_unspaced(sample_of(texts)), are_unknown(texts)
     if vectorizer is None or vectorizer.char_ngrams is None:
         return FeatureKinds(None, None, *traits)
     return FeatureKinds(vectorizer.is_word(), vectorizer.is_beginning(), *traits)
