@@ -29,13 +29,13 @@ def main() -> None:
     """Write both of them."""
     arguments = parser_of_places(__doc__).parse_args()
     draw = random.Random(0)  # noqa: S311 - no secret
+    train, test = drawn_parts(arguments.data, draw, N_TRAIN, N_TEST)
     lines = statements()
     draw.shuffle(lines)
     write_parts(
         arguments.out / "statements",
         {"train": lines[:N_TRAIN], "test": lines[N_TRAIN : N_TRAIN + N_TEST]},
     )
-    train, test = drawn_parts(arguments.data, draw, N_TRAIN, N_TEST)
     count = Counter(label for _, labels in train for label in labels)
     known = {label for label, n_points in count.items() if n_points >= LEAST_POINTS}
     parts = {"train": _of_labels(train, known), "test": _of_labels(test, known)}

@@ -17,7 +17,14 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from benchmarks import ablation, copied_rows, few_points, named_in_texts, pair_tables
+from benchmarks import (
+    ablation,
+    copied_rows,
+    few_points,
+    named_in_texts,
+    pair_tables,
+    unlike_prose,
+)
 from benchmarks.command import run
 from benchmarks.set_files import read_part, read_parts, write_parts
 
@@ -345,7 +352,9 @@ def test_sets_of_what_registries_have_said(monkeypatch, capsys, tmp_path):
 class TestSetsThatAreCut:
     """Of a set that is there; that of the tests is smaller than what the commands draw."""
 
-    @pytest.mark.parametrize("command", ["copied_rows", "pair_tables", "long_strings"])
+    @pytest.mark.parametrize(
+        "command", ["copied_rows", "pair_tables", "long_strings", "unlike_prose"]
+    )
     def test_a_set_that_is_too_small(self, command, monkeypatch, capsys, data, tmp_path):
         code, out, error = told_by(f"benchmarks.{command}", monkeypatch, capsys, data, tmp_path)
         assert (code, out) == (2, "")
@@ -373,6 +382,17 @@ class TestSetsThatAreCut:
         for text, labels in read_parts(tmp_path, 30, 20)[0]:
             assert set(labels) <= set(text.split())
             assert len(text.split()) == 4 + len(labels)
+
+    def test_statements_and_typos(self, monkeypatch, capsys, data, tmp_path):
+        for name, value in {"N_TRAIN": 100, "N_TEST": 20, "LEAST_POINTS": 1}.items():
+            monkeypatch.setattr(unlike_prose, name, value)
+        asked = (data, tmp_path)
+        assert told_by("benchmarks.unlike_prose", monkeypatch, capsys, *asked)[0] == 0
+        for text, labels in read_parts(tmp_path / "statements", 100, 20)[0]:
+            assert labels != ["Return"] or text.startswith("return")
+        texts = {text for part in read_parts(data, 100, 20) for text, _ in part}
+        typed = read_parts(tmp_path / "typos", 90, 10)[0]
+        assert sum(text in texts for text, _ in typed) < len(typed) / 2
 
     def test_copies_and_pairs(self, monkeypatch, capsys, data, tmp_path):
         for module in (copied_rows, pair_tables):
