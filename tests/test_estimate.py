@@ -171,6 +171,25 @@ def test_memory_of_the_default_recipe_is_within_a_factor_of_two(workload, measur
     assert measured / 2 < estimated_default(workload).memory < 2 * measured
 
 
+@pytest.mark.parametrize(("n_millions", "measured"), [(1, 4.66e9), (3, 13.3e9)])
+def test_memory_of_millions_of_labels_is_about_what_was_measured(n_millions, measured):
+    """As `benchmarks.made_titles` makes them; of ten, 64 numbers each, 23 GB were too few."""
+    million = {
+        "n_points": 400_000,
+        "n_labels": 1_000_000,
+        "n_nonzero": 24_400_000,
+        "n_label_pairs": 1_200_000,
+        "n_word_entries": 5_500_000,
+        "n_label_entries": 35_000_000,
+    }
+
+    def of(n):
+        return Workload(n_features=800_000, **{key: n * size for key, size in million.items()})
+
+    assert estimated_default(of(n_millions)).memory == pytest.approx(measured, rel=0.1)
+    assert estimated_default(of(10), dimension=64).memory > 23e9
+
+
 @pytest.mark.parametrize(
     ("stage", "changes"),
     [

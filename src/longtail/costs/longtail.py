@@ -33,6 +33,8 @@ EVIDENCE = 6e-6  # a candidate of a held-out point, scored by all sources
 WALK = 5e-4  # a held-out point, searched for in the graphs of many points and labels
 BLEND = 1.2e-5  # a candidate of a held-out point, in three trainings; they use one thread
 HALF_AND_CODES, HALF_AND_NUMBERS = 2.5, 8  # bytes a number of a token, as trained and as stored
+CODES_OF_TOKEN = 0.5  # bytes a number of a token, stored
+OF_BUILDING = 1_100  # bytes a label, while its graph is built: edges, those back, and far nodes
 OVER_KEPT = 1.05  # the peak over what is kept, as measured on five data sets
 BYTES = {"int8": 1, "float16": 2, "float32": 4}  # a number of a stored vector
 N_VIEWS = 40  # of a candidate, about; see `longtail.blend.score_network`
@@ -127,10 +129,24 @@ class LongtailCosts:
         return (2 * w.n_nonzero + w.n_label_entries) * self._dimension(w) * BAG / machine.n_threads
 
     def memory(self, workload: Workload) -> float:
-        """Return the bytes when vectors have been learnt: tables, bags, points, and one batch.
+        """Return the bytes when vectors have been learnt, or when the graph of labels is built.
 
-        Later there are graphs, linear classifiers and evidence, but vectors of tokens are stored.
+        At first there are tables, bags, points, and one batch. Later there are graphs, linear
+        classifiers and evidence, but vectors of tokens are stored.
         """
+        return max(self._memory_of_space(workload), self._memory_of_search(workload))
+
+    def _memory_of_search(self, w: Workload) -> float:
+        """Return the bytes while the graph of labels is built: vectors, codes, edges."""
+        D, is_code = self._dimension(w), self.settings.storage == "int8"
+        of_texts = 2 * BYTES[self.settings.storage] * bool(w.n_label_entries)
+        labels = w.n_labels * (D * (4 + 1 + of_texts) + OF_BUILDING)
+        tokens = w.n_features * D * (CODES_OF_TOKEN if is_code else 4)
+        bags = 8 * (2 * w.n_nonzero + w.n_label_entries)
+        return PROCESS + OVER_KEPT * (labels + tokens + bags + 4 * D * w.n_points)
+
+    def _memory_of_space(self, workload: Workload) -> float:
+        """Return the bytes when vectors have been learnt: tables, bags, points, and one batch."""
         w, D = workload, self._dimension(workload)
         n_held_out = self._n_held_out(w)
         goes_on = n_held_out > 0 and w.n_points <= FEW_POINTS
