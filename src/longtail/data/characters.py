@@ -43,6 +43,7 @@ __all__ = [
     "folded_code_points",
     "joined_code_points",
     "joined_lines",
+    "no_text",
 ]
 
 N_CODE_POINTS = 0x110000
@@ -322,6 +323,21 @@ def joined_lines(
     return codes, np.concatenate([np.zeros(1, np.int64), ends])
 
 
+def no_text(place: int, row: object) -> InputError:
+    """Return the error for something among texts that is none.
+
+    Examples
+    --------
+    >>> from longtail.data.characters import no_text
+    >>> no_text(3, 7).args[0]
+    'Text 3 is int (7), not str. Pass one string per text; it may be empty.'
+    """
+    return InputError(
+        f"Text {place} is {type(row).__name__} ({row!r:.40}), not str. "
+        "Pass one string per text; it may be empty."
+    )
+
+
 def _as_lines(texts: Sequence[str], start: int) -> str:
     """Return texts, the first of which is text `start`, each followed by a line feed."""
     if isinstance(texts, TextColumn):
@@ -331,10 +347,7 @@ def _as_lines(texts: Sequence[str], start: int) -> str:
         joined = "\n".join([*rows, ""])
     except TypeError as error:
         place = next(place for place, row in enumerate(rows) if not isinstance(row, str))
-        raise InputError(
-            f"Text {start + place} is {type(rows[place]).__name__} ({rows[place]!r:.40}), not str. "
-            "Pass one string per text; it may be empty."
-        ) from error
+        raise no_text(start + place, rows[place]) from error
     if joined.count("\n") == len(rows):
         return joined
     return "\n".join([*(row.replace("\n", " ") for row in rows), ""])

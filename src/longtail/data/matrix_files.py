@@ -30,7 +30,7 @@ DENSE, SPARSE = ".npy", ".npz"
 # What numpy, scipy and the packed files below them raise where a file is damaged.
 _BROKEN = (
     *(ValueError, KeyError, TypeError, AttributeError, EOFError, RuntimeError, SyntaxError),
-    *(MemoryError, BadZipFile, zlib.error, tokenize.TokenError),
+    *(BadZipFile, zlib.error, tokenize.TokenError),
 )
 
 
@@ -228,5 +228,8 @@ def _read(path: Path, load: Callable[[BinaryIO], T], what: str, advice: str) -> 
     except OSError as error:
         message = f"{path} cannot be opened: {error.strerror}. Check the path.{about_home(path)}"
         raise InputError(message) from error
+    except MemoryError as error:
+        message = "What it says that it holds does not fit into memory. Is it damaged?"
+        raise DataFormatError(message, path=path) from error
     except _BROKEN as error:
         raise DataFormatError(f"This is not {what}. Save {advice}.", path=path) from error

@@ -17,8 +17,8 @@ from longtail.data.characters import (
     SYMBOLS_FROM,
     character_classes,
     code_points,
+    no_text,
 )
-from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.text import CharacterClass
 
@@ -108,10 +108,7 @@ def joined_codes_of(texts: Sequence[str], start: int, stop: int) -> tuple[Codes,
     parts: list[Codes] = []
     for place, text in enumerate(texts[start:stop], start=start):
         if not isinstance(text, str):
-            raise InputError(
-                f"Text {place} is {type(text).__name__} ({text!r:.40}), not str. Pass one string "
-                "per text; it may be empty."
-            )
+            raise no_text(place, text)
         parts += [codes_of(text.replace("\n", " "), symbols=True), end]
     lengths = [len(codes) + 1 for codes in parts[::2]]
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
