@@ -26,6 +26,7 @@ from longtail.kernels.nearest_codes import (
     join_clusters,
     nearest_rows,
     row_of,
+    rows_in,
     similarity_in,
 )
 from longtail.kernels.tile_products import has_tiles
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Ids = NDArray[np.int32]
-    Keys = NDArray[np.int64]
     Starts = NDArray[np.int64]
     Vectors = NDArray[np.float32]
 
@@ -107,7 +107,7 @@ class GraphBuilder:
         unit = code_unit(self.vectors, self.bias)
         entries = self._entries()
         far = self._nearest_seeds(seeds, unit)
-        clusters = self._clusters(row_of(far[:, 1]).astype(np.int32), len(seeds))
+        clusters = self._clusters(far[:, 0], len(seeds))
         # From here on a row is a place in this order: near ones lie side by side.
         nodes = np.concatenate(clusters)
         starts = np.cumsum([0, *map(len, clusters)])
@@ -142,20 +142,22 @@ class GraphBuilder:
         drawn = self._random.choice(len(self.vectors), size, replace=False)
         return np.sort(drawn).astype(np.int32)
 
-    def _nearest_seeds(self, seeds: Ids, unit: np.float32) -> Keys:
-        """Return lists of the seeds nearest to each node."""
+    def _nearest_seeds(self, seeds: Ids, unit: np.float32) -> Ids:
+        """Return which seeds are nearest to each node, the nearest first, -1 for none."""
         every_node = np.arange(len(self.vectors), dtype=np.int32)
         vectors, others = (
             byte_codes(self.vectors, self.bias, unit, rows, self.n_threads)
             for rows in (every_node, seeds)
         )
-        keys = empty_keys(len(every_node), _N_FAR)
+        nearest = np.empty((len(every_node), _N_FAR), np.int32)
 
         def work(start: int, stop: int) -> None:
-            nearest_rows(vectors, start, stop, others, keys[start:stop], has_tiles())
+            keys = empty_keys(stop - start, _N_FAR)
+            nearest_rows(vectors, start, stop, others, keys, has_tiles())
+            nearest[start:stop] = rows_in(keys[:, 1:])
 
-        over_row_chunks(work, len(keys), n_threads=self.n_threads, chunk=256)
-        return keys
+        over_row_chunks(work, len(nearest), n_threads=self.n_threads, chunk=256)
+        return nearest
 
     def _clusters(self, nearest_seed: Ids, n_seeds: int) -> list[Ids]:
         """Return nodes that are near the same seed, not too many in one cluster."""
@@ -183,7 +185,7 @@ class GraphBuilder:
         yield from self._split(rows[order[: len(rows) // 2]], largest)
         yield from self._split(rows[order[len(rows) // 2 :]], largest)
 
-    def _prune(self, vectors: ByteCodes, starts: Starts, far: Keys, nodes: Ids, seeds: Ids) -> Keys:
+    def _prune(self, vectors: ByteCodes, starts: Starts, far: Ids, nodes: Ids, seeds: Ids) -> Ids:
         """Choose the edges of every row, from the nearest of near clusters and from seeds."""
         n_rows, n_clusters = len(nodes), len(starts) - 1
         centres = _centres(vectors, starts)
@@ -193,26 +195,26 @@ class GraphBuilder:
             n_probes = n_clusters
         row_of_node = np.empty(n_rows, np.int32)
         row_of_node[nodes] = np.arange(n_rows, dtype=np.int32)
-        edges = np.empty((n_rows, self.n_neighbours), np.int64)
+        row_of_seed = np.append(row_of_node[seeds], np.int32(-1))  # the last is that of none
+        edges = np.empty((n_rows, self.n_neighbours), np.int32)
 
         def work(start: int, stop: int) -> None:
             probes = empty_keys(stop - start, n_probes)
             nearest_rows(vectors, start, stop, centres, probes, has_tiles())
             near = empty_keys(stop - start, 2 * self.n_neighbours)
             join_clusters(vectors, starts, probes, start, near, has_tiles())
-            own_far = far[nodes[start:stop]]
-            prune_candidates(vectors, start, near, own_far, row_of_node[seeds], edges)
+            prune_candidates(vectors, start, near, row_of_seed[far[nodes[start:stop]]], edges)
 
         chunk = min(max(n_rows // _JOINS, _FEWEST_JOINED), _MOST_JOINED)
         over_row_chunks(work, n_rows, n_threads=self.n_threads, chunk=chunk)
         return edges
 
-    def _add_reverse(self, vectors: ByteCodes, edges: Keys) -> None:
+    def _add_reverse(self, vectors: ByteCodes, edges: Ids) -> None:
         """Choose the edges of every row anew, from them and those that point to it."""
-        reverse = reverse_edges(edges)
+        reverse, every_row = reverse_edges(edges), np.arange(len(edges), dtype=np.int32)
 
         def work(start: int, stop: int) -> None:
-            add_reverse_edges(vectors, start, stop, edges, *reverse)
+            add_reverse_edges(vectors, every_row, start, stop, edges, *reverse)
 
         over_row_chunks(work, len(edges), n_threads=self.n_threads, chunk=256)
 

@@ -170,18 +170,16 @@ def _linked(codes: ByteCodes, old: Ids, n_fresh: int, n_threads: int) -> Ids:
     near = _nearest(codes, n_old, n_fresh, _CANDIDATES_PER_EDGE * width, n_threads)
     edges = _thinned_out(codes, near, width, n_threads)
     fresh = np.arange(n_old, n_old + n_fresh)
-    changed = np.union1d(row_of(edges[edges != LOWEST]), fresh)
-    neighbours = np.concatenate([old, np.full((n_fresh, width), -1, np.int32)])
-    known = changed[changed < n_old]
-    keys = np.concatenate([_keys(codes, known, old[known], n_threads), edges])
-    starts, back = _back(edges, fresh, changed)
+    changed = np.union1d(edges[edges >= 0], fresh).astype(np.int32)
+    neighbours = np.concatenate([old, edges])
+    chosen, back = neighbours[changed], _back(edges, fresh, changed)
     over_row_chunks(
-        lambda start, stop: add_reverse_edges(codes, start, stop, keys, starts, back),
-        len(keys),
+        lambda start, stop: add_reverse_edges(codes, changed, start, stop, chosen, *back),
+        len(changed),
         n_threads=n_threads,
         chunk=_ROWS_AT_ONCE,
     )
-    neighbours[changed] = _rows_in(keys)
+    neighbours[changed] = chosen
     return neighbours
 
 
@@ -199,14 +197,13 @@ def _nearest(codes: ByteCodes, first: int, n: int, n_wanted: int, n_threads: int
     return without_own(keys, row_of(keys), np.arange(first, first + n))
 
 
-def _thinned_out(codes: ByteCodes, near: Keys, width: int, n_threads: int) -> Keys:
+def _thinned_out(codes: ByteCodes, near: Keys, width: int, n_threads: int) -> Ids:
     """Return the edges (n, width) that lists of candidates leave."""
-    edges = np.empty((len(near), width), np.int64)
-    no_far, no_rows = np.empty((len(near), 1), np.int64), np.empty(0, np.int32)
+    edges, no_far = np.empty((len(near), width), np.int32), np.empty((len(near), 0), np.int32)
 
     def work(start: int, stop: int) -> None:
         own = slice(start, stop)
-        prune_candidates(codes, 0, near[own], no_far[own], no_rows, edges[own])
+        prune_candidates(codes, 0, near[own], no_far[own], edges[own])
 
     over_row_chunks(work, len(near), n_threads=n_threads, chunk=_ROWS_AT_ONCE)
     return edges
@@ -228,21 +225,13 @@ def _keys(codes: ByteCodes, rows: NDArray[np.integer], listed: Ids, n_threads: i
     return keys
 
 
-def _back(
-    edges: Keys, sources: NDArray[np.int64], targets: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], Keys]:
-    """Return the keys of the sources of edges for each target, as starts and keys."""
-    which, place = np.nonzero(edges != LOWEST)
-    forth = edges[which, place]
-    target = row_of(forth)
-    order = np.argsort(target, kind="stable")
-    starts = np.searchsorted(target[order], np.append(targets, np.iinfo(np.int64).max))
-    return starts, (forth + target - sources[which])[order]  # a key has its row subtracted
-
-
-def _rows_in(keys: Keys) -> Ids:
-    """Return the rows that keys are of, -1 for none."""
-    return np.where(keys != LOWEST, row_of(keys), -1).astype(np.int32)
+def _back(edges: Ids, sources: NDArray[np.int64], targets: Ids) -> tuple[NDArray[np.int64], Ids]:
+    """Return the sources of edges to each target, and where those of each start."""
+    which, place = np.nonzero(edges >= 0)
+    reached = edges[which, place]
+    order = np.argsort(reached, kind="stable")
+    starts = np.searchsorted(reached[order], np.append(targets, np.iinfo(np.int32).max))
+    return starts, sources[which][order].astype(np.int32)
 
 
 def _losing(neighbours: Ids, left: NDArray[np.int64], stays: Mask) -> Ids:
@@ -263,7 +252,7 @@ def _repaired(codes: ByteCodes, neighbours: Ids, losing: Ids, stays: Mask, n_thr
         rows = losing[start:stop]
         keys = _keys(codes, rows, _round(neighbours, rows, stays), 1)
         near = _falling(keys, _CANDIDATES_PER_EDGE * width)
-        changed[rows] = _rows_in(_thinned_out(codes, near, width, 1))
+        changed[rows] = _thinned_out(codes, near, width, 1)
 
     over_row_chunks(work, len(losing), n_threads=n_threads, chunk=_ROWS_AT_ONCE)
     return changed

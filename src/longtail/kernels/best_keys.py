@@ -64,7 +64,7 @@ def empty_best_keys(n_lists: int, n_wanted: int, n_at_once: int) -> BestKeys:
 
 
 @lean_kernel
-def add_key(lists: BestKeys, which: int, key: int, n_wanted: int) -> None:
+def add_key(lists: BestKeys, which: int, key: np.int64, n_wanted: int) -> None:
     """Add a key to a list."""
     lists.keys[which, lists.sizes[which]] = key
     lists.sizes[which] += 1

@@ -1,15 +1,17 @@
 """The steps that build a neighbour graph, over vectors in eight bits a number.
 
-Keys, and lists of them, are those of `longtail.kernels.nearest_codes`.
+Keys, and lists of them, are those of `longtail.kernels.nearest_codes`. Edges are rows, -1 for none:
+what two rows have in common is multiplied out again where it is asked, since of millions of rows
+keys of all edges, and of all that point back, would not fit into memory.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from longtail.kernels.best_keys import LOWEST, add_key, empty_best_keys, write_best
+from longtail.kernels.best_keys import LOWEST, BestKeys, add_key, empty_best_keys, write_best
 from longtail.kernels.byte_codes import (
     N_AT_ONCE,
     ByteCodes,
@@ -43,12 +45,21 @@ __all__ = [
 
 
 @lean_kernel
-def _holds(keys: Keys, wanted: np.int64) -> bool:
-    """Tell whether `wanted` is among `keys`, without making an array of answers."""
+def _holds(numbers: Any, wanted: Any) -> bool:
+    """Tell whether `wanted` is among `numbers`, without making an array of answers."""
     found = False
-    for key in keys:
-        found |= key == wanted
+    for number in numbers:
+        found |= number == wanted
     return found
+
+
+@lean_kernel
+def _n_listed(rows: Ids) -> int:
+    """Return how many of `rows` there are before the first -1."""
+    n_listed = 0
+    while n_listed < len(rows) and rows[n_listed] >= 0:
+        n_listed += 1
+    return n_listed
 
 
 class _Pruner(NamedTuple):
@@ -86,7 +97,7 @@ def _drop_occluded(vectors: ByteCodes, keys: Keys, n_left: int, pruner: _Pruner)
 
 
 @lean_kernel
-def _select_diverse(vectors: ByteCodes, keys: Keys, chosen: Keys, pruner: _Pruner) -> None:
+def _select_diverse(vectors: ByteCodes, keys: Keys, chosen: Ids, pruner: _Pruner) -> None:
     """Fill `chosen` with candidates that no better chosen one is nearer to, then with the rest.
 
     The heuristic of Malkov and Yashunin, "HNSW" (2018), Algorithm 4, with pruned ones kept: a
@@ -97,8 +108,8 @@ def _select_diverse(vectors: ByteCodes, keys: Keys, chosen: Keys, pruner: _Prune
     vectors : ByteCodes
     keys : int64 (1 + n_candidates,)
         A list; overwritten.
-    chosen : int64 (n_neighbours,)
-        Filled, padded with `LOWEST`.
+    chosen : int32 (n_neighbours,)
+        Filled with rows, padded with -1.
     pruner : _Pruner
     """
     n_candidates = 0
@@ -109,26 +120,19 @@ def _select_diverse(vectors: ByteCodes, keys: Keys, chosen: Keys, pruner: _Prune
     n_left, count = n_candidates, 0
     while n_left and count < len(chosen):
         best = pruner.places[0]
-        chosen[count] = keys[best]
+        chosen[count] = row_of(keys[best])
         keys[best] = LOWEST
         count += 1
         n_left = _drop_occluded(vectors, keys, n_left, pruner) if count < len(chosen) else 0
     for place in range(1, 1 + n_candidates):
         if count < len(chosen) and keys[place] != LOWEST:
-            chosen[count] = keys[place]
+            chosen[count] = row_of(keys[place])
             count += 1
-    chosen[count:] = LOWEST
+    chosen[count:] = -1
 
 
 @kernel
-def prune_candidates(
-    vectors: ByteCodes,
-    start: int,
-    near: Keys,
-    far: Keys,
-    row_of_far: Ids,
-    edges: Keys,
-) -> None:
+def prune_candidates(vectors: ByteCodes, start: int, near: Keys, far: Ids, edges: Ids) -> None:
     """Choose the out-edges of consecutive rows from two lists of candidates.
 
     Parameters
@@ -136,86 +140,105 @@ def prune_candidates(
     vectors : ByteCodes
     start : int
         The first of the rows, as many as there are lists in `near`.
-    near, far : int64 (n_rows, 1 + n_near), (n_rows, 1 + n_far)
-        Lists of rows, and of places in `row_of_far`.
-    row_of_far : int32
-    edges : int64 (n, n_neighbours)
-        Filled from `start` on, padded with `LOWEST`.
+    near : int64 (n_rows, 1 + n_near)
+        Lists.
+    far : int32 (n_rows, n_far)
+        Rows, padded with -1; some may be near ones, too, or the row itself.
+    edges : int32 (n, n_neighbours)
+        Filled from `start` on, padded with -1.
     """
-    n_near, n_far = near.shape[1] - 1, far.shape[1] - 1
+    n_near, n_far = near.shape[1] - 1, far.shape[1]
     both = np.empty(1 + n_near + n_far, np.int64)
     pruner = _new_pruner(vectors.codes.shape[1], n_near + n_far)
     for i in range(len(near)):
         for place in range(len(both)):
             both[place] = near[i, place] if place <= n_near else LOWEST
-        for place in range(1, far.shape[1]):
-            if far[i, place] == LOWEST:
-                break
-            other = row_of_far[row_of(far[i, place])]
-            key = key_of(similarity_in(far[i, place]), other)
-            if other != start + i and not _holds(near[i], key):
+        n_listed = _n_listed(far[i])
+        write_query(vectors, start + i, pruner.query, 0)
+        products_of_listed(pruner.query, vectors, far[i], n_listed, pruner.products)
+        for place in range(n_listed):
+            key = key_of(pruner.products[place], far[i, place])
+            if far[i, place] != start + i and not _holds(near[i], key):
                 insert_key(both, key)
         _select_diverse(vectors, both, edges[start + i], pruner)
 
 
 @kernel
-def reverse_edges(edges: Keys) -> tuple[Starts, Keys]:
-    """Return the rows that point to each row, as starts (n + 1,) and keys, by falling row."""
+def reverse_edges(edges: Ids) -> tuple[Starts, Ids]:
+    """Return the rows that point to each row, falling, and where those of each start (n + 1,)."""
     starts = np.zeros(edges.shape[0] + 1, np.int64)
     for row in range(edges.shape[0]):
-        for key in edges[row]:
-            if key != LOWEST:
-                starts[row_of(key) + 1] += 1
+        for other in edges[row, : _n_listed(edges[row])]:
+            starts[other + 1] += 1
     for row in range(edges.shape[0]):
         starts[row + 1] += starts[row]
     free = starts[1:].copy()
-    keys = np.empty(starts[-1], np.int64)
+    reverse = np.empty(starts[-1], np.int32)
     for row in range(edges.shape[0]):
-        for key in edges[row]:
-            if key != LOWEST:
-                other = row_of(key)
-                free[other] -= 1
-                keys[free[other]] = key_of(similarity_in(key), row)
-    return starts, keys
+        for other in edges[row, : _n_listed(edges[row])]:
+            free[other] -= 1
+            reverse[free[other]] = row
+    return starts, reverse
+
+
+@lean_kernel
+def _add_rows(
+    vectors: ByteCodes, listed: Ids, known: Ids, lists: BestKeys, capacity: int, pruner: _Pruner
+) -> None:
+    """Add to the first list those of the listed that are not known; the query is written."""
+    at_once = len(pruner.rows)
+    for start in range(0, len(listed), at_once):
+        some = listed[start : start + at_once]
+        products_of_listed(pruner.query, vectors, some, len(some), pruner.products)
+        for place in range(len(some)):
+            key = key_of(pruner.products[place], some[place])
+            if key > lists.least[0] and not _holds(known, some[place]):
+                add_key(lists, 0, key, capacity)
 
 
 @kernel
 def add_reverse_edges(
-    vectors: ByteCodes, start: int, stop: int, edges: Keys, reverse_starts: Starts, reverse: Keys
+    vectors: ByteCodes,
+    rows: Ids,
+    start: int,
+    stop: int,
+    edges: Ids,
+    reverse_starts: Starts,
+    reverse: Ids,
 ) -> None:
-    """Choose the out-edges of consecutive rows anew, among them and those that point to them.
+    """Choose the out-edges of some rows anew, among them and those that point to them.
 
     Parameters
     ----------
     vectors : ByteCodes
+    rows : int32 (n,)
     start, stop : int
-    edges : int64 (n, n_neighbours)
-        Overwritten.
-    reverse_starts, reverse : int64
-        See `reverse_edges`. Of those of a hub only the nearest are looked at.
+        Which of `rows`.
+    edges : int32 (n, n_neighbours)
+        Of `rows`; overwritten.
+    reverse_starts, reverse : int64 (n + 1,), int32
+        See `reverse_edges`. Of those of a hub only the nearest are kept.
     """
     capacity = -(-4 * edges.shape[1] // KEYS_AT_ONCE) * KEYS_AT_ONCE
     both, lists = np.empty(1 + capacity, np.int64), empty_best_keys(1, capacity, 1)
     pruner = _new_pruner(vectors.codes.shape[1], capacity)
-    for row in range(start, stop):
-        for key in edges[row]:
-            if key != LOWEST:
-                add_key(lists, 0, key, capacity)
-        for place in range(reverse_starts[row], reverse_starts[row + 1]):
-            key = reverse[place]
-            if key > lists.least[0] and not _holds(edges[row], key):
-                add_key(lists, 0, key, capacity)
+    for i in range(start, stop):
+        own = edges[i, : _n_listed(edges[i])]
+        back = reverse[reverse_starts[i] : reverse_starts[i + 1]]
+        write_query(vectors, rows[i], pruner.query, 0)
+        _add_rows(vectors, own, own[:0], lists, capacity, pruner)
+        _add_rows(vectors, back, own, lists, capacity, pruner)
         write_best(lists, 0, both)
-        _select_diverse(vectors, both, edges[row], pruner)
+        _select_diverse(vectors, both, edges[i], pruner)
 
 
 @lean_kernel
-def write_neighbours(edges: Keys, nodes: Ids, neighbours: Ids) -> None:
+def write_neighbours(edges: Ids, nodes: Ids, neighbours: Ids) -> None:
     """Write the nodes that each node points to, padded with -1.
 
     Parameters
     ----------
-    edges : int64 (n, n_neighbours)
+    edges : int32 (n, n_neighbours)
         Of rows.
     nodes : int32 (n,)
         The node that each row is of.
@@ -223,8 +246,8 @@ def write_neighbours(edges: Keys, nodes: Ids, neighbours: Ids) -> None:
     """
     for row in range(len(edges)):
         for place in range(edges.shape[1]):
-            key = edges[row, place]
-            neighbours[nodes[row], place] = nodes[row_of(key)] if key != LOWEST else -1
+            other = edges[row, place]
+            neighbours[nodes[row], place] = nodes[other] if other >= 0 else -1
 
 
 @kernel

@@ -56,6 +56,7 @@ __all__ = [
     "key_of",
     "nearest_rows",
     "row_of",
+    "rows_in",
     "similarity_in",
 ]
 
@@ -81,6 +82,11 @@ def key_of(similarity: int, row: int) -> np.int64:
 def row_of(key: Any) -> Any:
     """Return the row that a key is of, or the rows of an array of keys."""
     return _LAST - (key & _LAST)
+
+
+def rows_in(keys: Keys) -> Ids:
+    """Return the rows that keys are of, -1 for `LOWEST`."""
+    return np.where(keys != LOWEST, row_of(keys), -1).astype(np.int32)
 
 
 @kernel
