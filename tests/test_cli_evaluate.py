@@ -137,7 +137,9 @@ def test_labels_of_at_least_some_probabilities(place, capsys):
     )
     lines = [line.split() for line in out.splitlines()]
     start = lines.index(["at", "least", "labels", "a", "point", "precision", "recall", "F1"])
-    assert (code, len(lines) - start) == (0, 11)
+    assert (code, len(lines) - start) == (0, 12)
+    n_judged = min(100, load(place / "model").n_labels)
+    assert f"pass --top-k {n_judged} to `predict`" in out.splitlines()[-1]
     test = Dataset.read(place / "test.jsonl")
     kept = load(place / "model").predict(list(test.texts), 10, threshold=0.5)
     true = [{test.label_space.name(label) for label in row} for row in test.label_lists()]

@@ -35,6 +35,7 @@ def test_neighbours_of_labels_and_tokens_are_shown(name, place, capsys):
     assert ["drink"] not in [line.split()[:1] for line in out.splitlines()]
     out = run(capsys, "inspect", place / name, "--token", "Wine")[1]
     assert out.splitlines()[0].startswith("tokens near 'wine'")
+    assert run(capsys, "inspect", place / name, "--token", "\uff37INE,")[1] == out
     assert "Similar ones: 'drink'" in refused(
         capsys, "inspect", place / "model", "--label", "drinks"
     )

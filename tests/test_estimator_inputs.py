@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import coo_matrix, csr_array
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
@@ -312,6 +312,7 @@ def test_pairs_to_set_aside_have_the_label_ids_of_the_test_set(of_names):
     assert model.evaluate(test, ks=[1], set_aside=others)["P@1"] == 100
     with pytest.raises(InputError, match=r"`set_aside` has the shape \(24, 2\)"):
         model.evaluate(test, set_aside=csr_array((24, 2)))
+    assert model.evaluate(test, ks=[1], set_aside=coo_matrix(test.labels))["P@1"] == 0
 
 
 def test_a_test_set_is_answered_block_by_block(of_names, monkeypatch):

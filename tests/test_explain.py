@@ -7,7 +7,7 @@ from scipy.special import logit
 
 from longtail import LongtailClassifier, load
 from longtail.errors import InputError
-from longtail.explain import explain, words_of
+from longtail.explain import _without_word, explain, words_of
 from longtail.recipes.annexml import AnnexML
 from longtail.recipes.attentionxml import AttentionXML
 from longtail.recipes.end_to_end import KimCNNClassifier
@@ -124,6 +124,27 @@ def test_words_are_those_that_the_model_reads():
     assert words_of("赤いワイン 100%") == ["赤", "い", "ワ", "イ", "ン", "100"]
     assert words_of(" ") == words_of("") == []
     assert (words_of("<3 a ..."), words_of("<< ...")) == (["3", "a"], ["<<", "..."])
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "left"),
+    [
+        ("Red wine, WINE; winery", "wine", "Red  ,  ; winery"),
+        ("neue Straße", "strasse", "neue  "),
+        ("cafe\u0301 noir", "café", "  noir"),
+        ("\ufb01ne art", "fine", "  art"),
+        ("my foo_bar", "foo", "my  _bar"),
+        ("C++, C and a+b", "c", "C++,   and a+b"),
+        ("C++, C and a+b", "c++", " , C and a+b"),
+        ("C++, C and a+b", "a", "C++, C and  +b"),
+        ("हिन्दी में", "हिन्दी", "  में"),
+        ("红酒 wine", "酒", "红  wine"),
+    ],
+)
+def test_a_word_is_found_however_a_text_spells_it(text, word, left):
+    """Else a model that reads texts would be asked for the same one again."""
+    assert word in words_of(text)
+    assert _without_word(text, word) == left
 
 
 def test_a_script_without_spaces_is_explained_by_character():

@@ -47,6 +47,15 @@ class TestEvaluate:
         report = _evaluate(ids, scores, csr([[1]], 4), ks=[1, 2])
         assert (report["P@1"], report["P@2"]) == (0.0, 50.0)
 
+    @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint64, bool, np.float16])
+    def test_scores_of_any_kind_of_number_are_ranked(self, dtype):
+        ids, scores = np.array([[2, 1, 0]]), np.array([[0, 1, 0]]).astype(dtype)
+        assert in_rank_order(ids, scores).tolist() == [[1, 0, 2]]
+
+    def test_scores_that_are_no_numbers_are_refused(self):
+        with pytest.raises(InputError, match="must hold numbers, got an array of object"):
+            in_rank_order(np.array([[1, 0]]), np.array([[None, 1]]))
+
     @pytest.mark.parametrize("ks", [3, "135", (1, 2.5), (None,)])
     def test_places_that_are_no_numbers_are_refused(self, ks):
         with pytest.raises(InputError, match=r"ks must be whole numbers such as \(1, 3, 5\), got"):

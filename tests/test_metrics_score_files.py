@@ -68,6 +68,8 @@ class TestScoreFiles:
         scores = csr_matrix((SCORES[rows, columns], (rows, IDS[rows, columns])), shape=(3, 5))
         save_npz(tmp_path / "score.npz", scores)
         ids, values = top_k(read_scores(tmp_path / "score.npz"), 3)
+        upper = (tmp_path / "score.npz").rename(tmp_path / "score.NPZ")
+        assert np.array_equal(top_k(read_scores(upper), 3)[0], ids)
         assert ids.tolist() == IDS.tolist()
         assert values.tolist() == SCORES.tolist()
         assert precision_at_k(ids, TRUTH, 3) == pytest.approx(4 / 9)

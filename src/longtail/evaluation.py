@@ -70,8 +70,10 @@ def evaluate_model(
     given, dataset = dataset, in_ids_of(model.label_space, dataset)
     if said := said_of_pairs(given, "The test set"):
         warnings.warn(said, InputWarning, stacklevel=3)
-    if set_aside is not None and dataset is not given:
-        set_aside = _in_ids_of(model.label_space, given, set_aside)
+    if set_aside is not None:
+        set_aside = as_binary_csr(set_aside, "set_aside")
+        if dataset is not given:
+            set_aside = _in_ids_of(model.label_space, given, set_aside)
     _check_labels(dataset, model.label_space)
     most = min(model.n_labels, most_places)
     deepest = deepest_place(ks, recall_ks)
@@ -134,7 +136,6 @@ def answers_to(
 
 def _in_ids_of(known: LabelSpace, dataset: Dataset, pairs: csr_array) -> csr_array:
     """Return pairs to set aside, which have the label ids of a data set, in those of a model."""
-    pairs = as_binary_csr(pairs, "set_aside")
     if pairs.shape != dataset.labels.shape:
         raise InputError(
             f"`set_aside` has the shape {pairs.shape}, but the labels of the test set have "

@@ -33,6 +33,13 @@ __all__ = ["Explanation", "LabelExplanation", "NearPoint", "WordEffect", "explai
 
 MOST_WORDS = 64  # words of a text that are left out in turn
 SAME_SCORE = 1e-5
+# What may stand in a word, what may stand at its end, and what may not.
+_KIND_OF_CLASS = dict.fromkeys(CharacterClass, "-") | {
+    CharacterClass.LETTER: "w",
+    CharacterClass.MARK: "w",
+    CharacterClass.IGNORED: "w",
+    CharacterClass.SYMBOL: "s",
+}
 MOST_NEAR_LABELS = 20  # labels shown of a near training point
 
 
@@ -213,11 +220,22 @@ def _without(bags: Bags, kept: NDArray[np.bool_], text: str, word: str) -> Bags:
         padding = np.full(bags.words.shape[1] - len(left), -1, np.int32)
         rest = rest._replace(words=np.concatenate([left, padding])[None])
     if bags.texts is not None:
-        edges = ("", "") if _is_unspaced(word) else (r"(?<!\w)", r"(?!\w)")
-        pattern = edges[0] + re.escape(word) + edges[1]
-        shorter = re.sub(pattern, " ", text, flags=re.IGNORECASE)
-        rest = rest._replace(texts=np.array([shorter], np.object_))
+        rest = rest._replace(texts=np.array([_without_word(text, word)], np.object_))
     return rest
+
+
+def _without_word(text: str, word: str) -> str:
+    """Return a text without a word of `words_of`, which the text may spell otherwise."""
+    if _is_unspaced(word):
+        return re.sub(re.escape(word), " ", text, flags=re.IGNORECASE)
+    classes = character_classes()[[ord(character) for character in text]]
+    kinds = "".join(_KIND_OF_CLASS[found] for found in classes.tolist())
+    parts, end = [], 0
+    for run in re.finditer("w+(?:s+(?![sw]))?", kinds):
+        if word in words_of(text[run.start() : run.end()]):
+            parts += [text[end : run.start()], " "]
+            end = run.end()
+    return "".join([*parts, text[end:]])
 
 
 def _owners(vectorizer: TextVectorizer, column: int, words: Sequence[str]) -> set[str] | None:

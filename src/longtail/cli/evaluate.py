@@ -115,7 +115,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--thresholds",
         action="store_true",
         help="show precision, recall and F1 of the labels of at least some probabilities, to "
-        "choose the --threshold of `predict` by",
+        "choose the --threshold of `predict` by; its --top-k is 5 if nothing is said",
     )
 
 
@@ -168,7 +168,7 @@ def _further_tables(
         written["by_frequency"] = frequencies_as_json(bins)
     if arguments.thresholds:
         found = at_thresholds(ids, scores, truth)
-        tables += ["", threshold_table(found)]
+        tables += ["", threshold_table(found, min(ids.shape[1], model.n_labels))]
         written["thresholds"] = thresholds_as_json(found)
     return tables, written
 

@@ -14,6 +14,7 @@ from longtail.compiled.scorer import CompiledScorer
 from longtail.compiled.search_recall import label_recall, n_queries
 from longtail.data.rows import unit_vectors
 from longtail.errors import InputError, ModelFolderError, named
+from longtail.explain import words_of
 from longtail.kernels.text import TokenKind
 from longtail.manifest import MANIFEST
 from longtail.model_folder import ModelFolder
@@ -245,9 +246,11 @@ def _show_near_tokens(model: Predictor, text: str) -> None:
     if model.vectorizer is None:
         raise InputError("This model was trained on ready-made features and has no tokens.")
     tokens = model.vectorizer.tokens_
-    wanted = text.casefold()
+    # As texts are read; a piece of a word, such as "<win", is looked for as it stands.
+    spellings = (text.casefold(), " ".join(words_of(text)))
     kinds = model.vectorizer.kinds_
-    columns = [i for i, token in enumerate(tokens) if token == wanted]
+    columns = [i for i, token in enumerate(tokens) if token in spellings]
+    wanted = tokens[columns[0]] if columns else spellings[0]
     if not columns:
         raise InputError(
             f"The model has no token {wanted!r}: it was in too few training texts."

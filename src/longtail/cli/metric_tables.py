@@ -135,16 +135,18 @@ def thresholds_as_json(found: Sequence[AtThreshold]) -> list[dict[str, float]]:
     ]
 
 
-def threshold_table(found: list[AtThreshold]) -> str:
-    """Return how good the labels of at least some probabilities are.
+def threshold_table(found: list[AtThreshold], n_places: int) -> str:
+    """Return how good the labels of at least some probabilities are, of so many first ones.
 
     Examples
     --------
     >>> from longtail.cli.metric_tables import threshold_table
     >>> from longtail.metrics import AtThreshold
-    >>> print(threshold_table([AtThreshold(0.5, labels_per_point=1.25, precision=0.8, recall=0.5)]))
+    >>> half = AtThreshold(0.5, labels_per_point=1.25, precision=0.8, recall=0.5)
+    >>> print(threshold_table([half], n_places=100))
     at least  labels a point  precision  recall     F1
     0.5                 1.25      80.00   50.00  61.54
+    Of the first 100 labels of a point: pass --top-k 100 to `predict`, and as k to a server.
     """
     rows = [
         [
@@ -154,7 +156,9 @@ def threshold_table(found: list[AtThreshold]) -> str:
         ]
         for part in found
     ]
-    return table(["at least", "labels a point", "precision", "recall", "F1"], rows)
+    shown = table(["at least", "labels a point", "precision", "recall", "F1"], rows)
+    said = f"pass --top-k {n_places} to `predict`, and as k to a server."
+    return f"{shown}\nOf the first {n_places} labels of a point: {said}"
 
 
 def comparison_table(found: Mapping[str, Difference], places: Sequence[int]) -> str:

@@ -259,6 +259,10 @@ def in_rank_order(ids: Integers, scores: Floats) -> Integers:
     """
     ids, scores = np.asarray(ids), np.asarray(scores)
     _check_same_shape(ids, scores)
+    if scores.dtype.kind not in "fiub":
+        raise InputError(f"`scores` must hold numbers, got an array of {scores.dtype}.")
+    if scores.dtype.kind != "f":  # the negatives of whole numbers without a sign are no negatives
+        scores = scores.astype(np.float64)
     if np.isnan(scores).any():
         point = int(np.isnan(scores).any(axis=1).argmax())
         raise InputError(f"Row {point} of `scores` holds NaN, which has no rank. Pass numbers.")

@@ -53,6 +53,6 @@ def read_scores(path: str | Path) -> csr_array:
     [[0.25, 0.0, 0.5], [0.0, 0.0, 0.0]]
     """
     path = Path(path)
-    if path.suffix == ".npz":
+    if path.suffix.lower() == ".npz":
         return load_sparse(path)
     return read_matrix(path, _HEADER, np.float64)  # float32 would make ties of near scores
