@@ -183,7 +183,7 @@ class SharedSpace:
             start=start.tokens if start else None,
         )
         batches = self._batches(data, tokens, run, is_first=start is None)
-        task = _SharedSpaceTask(self, data, run, tokens, batches.state(), start)
+        task = _SharedSpaceTask(self, data, run, tokens, start)
         del start
         # Torch has as many threads if a device, or other processes, have loaded it.
         with one_blas_thread(), training_threads(n_training_threads()):
@@ -219,11 +219,9 @@ class _SharedSpaceTask:
         data: TrainingData,
         run: TrainingRun,
         tokens: TokenTable,
-        extra_state: State,
         start: SpaceTables | None,
     ) -> None:
         self._settings = settings
-        self._extra_state = extra_state
         self._bags = Bags.of(data.features)
         self._by_label = data.labels.T.tocsr()
         texts = data.label_features
@@ -306,7 +304,7 @@ class _SharedSpaceTask:
     def state(self) -> State:
         """See `longtail.training.loop.Task.state`."""
         parts = {"tokens": self._tokens.state(), "labels": self._labels.state()}
-        return {**joined_parts(parts, "."), **self._extra_state}
+        return joined_parts(parts, ".")
 
     def learnt(self, store: RowStore, *, goes_on: bool) -> LearntSpace:
         """Return the vectors as they are now."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from longtail.training.state import State
+
     Ids = NDArray[np.int64]
 
 __all__ = [
@@ -113,6 +115,10 @@ class Batches(Protocol):
         """Yield the batches of one epoch; the same `random`, the same batches."""
         ...
 
+    def state(self) -> State:
+        """Return the live arrays by which later epochs differ, for checkpoints; most have none."""
+        ...
+
 
 @dataclass(frozen=True)
 class AllLabels:
@@ -148,6 +154,10 @@ class AllLabels:
             points = order[start : start + self.batch_size]
             rows, labels = _positives(self.labels, points)
             yield Batch(points, None, rows, labels)
+
+    def state(self) -> State:
+        """See `Batches.state`: there is none."""
+        return {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,6 +241,10 @@ class SharedPool:
         order = self._order(random)
         for start in range(0, len(order), self.batch_size):
             yield self._batch(order[start : start + self.batch_size], random)
+
+    def state(self) -> State:
+        """See `Batches.state`: there is none."""
+        return {}
 
     def _order(self, random: np.random.Generator) -> Ids:
         """Return all points, neighbourhood after neighbourhood, these in random order."""
