@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.blend.candidates import search_bias_of
 from longtail.compiled.parts import no_ids
 from longtail.compiled.scratch import label_beam, log_ranks_of
 from longtail.compiled.walk_starts import homes_of, unsure_below
 from longtail.index.biased import some_of
 from longtail.index.graph import GraphIndex
+from longtail.index.stored import search_bias_of
 from longtail.kernels.answer import Answerer, Head
 from longtail.kernels.arrays import read_only
 from longtail.kernels.coded_graph import NO_CODES, CodedGraph
