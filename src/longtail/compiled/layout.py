@@ -12,7 +12,7 @@ from longtail.compiled.walk_starts import homes_of, unsure_below
 from longtail.index.biased import some_of
 from longtail.index.graph import GraphIndex
 from longtail.index.stored import search_bias_of
-from longtail.kernels.answer import Answerer, Head
+from longtail.kernels.answer_parts import Answerer, Head
 from longtail.kernels.arrays import read_only
 from longtail.kernels.coded_graph import NO_CODES, CodedGraph
 from longtail.kernels.jit import over_row_chunks
