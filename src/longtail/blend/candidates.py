@@ -287,10 +287,18 @@ class CandidateSearch:
         labels_of_points = (self.label_starts, self.label_ids, N_CONFUSED_LABELS)
 
         def work(start: int, stop: int) -> None:
-            n, own = stop - start, labels[start:stop]
-            scratch, votes = self._spares.taken(self._new_scratch), np.empty(own.shape, np.float32)
+            n, rows = stop - start, labels[start:stop]
+            scratch, votes = self._spares.taken(self._new_scratch), np.empty(rows.shape, np.float32)
             gather_candidates(
-                found[:n], near[start:stop], alike[:n], *labels_of_points, 0, n, scratch, own, votes
+                found[:n],
+                near[start:stop],
+                alike[:n],
+                *labels_of_points,
+                0,
+                n,
+                scratch,
+                rows,
+                votes,
             )
             self._spares.keep(scratch)
             fill_up(labels, min(LEAST_CONFUSED, size), self.n_labels, seed, start, stop)

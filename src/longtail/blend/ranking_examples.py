@@ -91,9 +91,9 @@ class RankingExamples(NamedTuple):
         """View the evidence, a few points at a time."""
         n_points, size = is_true.shape
         of_point = _are_of_point(evidence.n_views)
-        own, shared = np.flatnonzero(~of_point), np.flatnonzero(of_point)
+        of_candidate, shared = np.flatnonzero(~of_point), np.flatnonzero(of_point)
         examples = cls(
-            inputs=np.empty((n_points, size, len(own)), np.float32),
+            inputs=np.empty((n_points, size, len(of_candidate)), np.float32),
             of_points=np.empty((n_points, len(shared)), np.float32),
             is_true=is_true,
             log_counts=log_counts_of(evidence.judged),
@@ -102,7 +102,8 @@ class RankingExamples(NamedTuple):
         )
         for some in row_chunks(n_points, _POINTS_AT_ONCE):
             views = evidence.of_rows(some).views(n_threads)
-            np.take(views, own, axis=2, out=examples.inputs[some], mode="clip")  # as in `batch`
+            inputs = examples.inputs[some]
+            np.take(views, of_candidate, axis=2, out=inputs, mode="clip")  # as in `batch`
             examples.of_points[some] = views[:, 0, shared]  # padding comes last
         return examples
 
@@ -118,9 +119,9 @@ class RankingExamples(NamedTuple):
     def _scaled(self, centre: Floats, spread: Floats) -> RankingExamples:
         """Bring the views, which are changed in place, to a scale."""
         of_point = _are_of_point(len(centre))
-        for views, own in ((self.inputs, ~of_point), (self.of_points, of_point)):
-            np.subtract(views, centre[own], out=views)
-            np.divide(views, spread[own], out=views)
+        for views, which in ((self.inputs, ~of_point), (self.of_points, of_point)):
+            np.subtract(views, centre[which], out=views)
+            np.divide(views, spread[which], out=views)
             np.clip(views, -LARGEST_VIEW, LARGEST_VIEW, out=views)
         return self._replace(centre=centre, spread=spread)
 

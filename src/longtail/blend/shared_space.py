@@ -86,9 +86,9 @@ class SpaceTables:
 
         Whoever goes on from them writes over them, and frees their memory once they are stored.
         """
-        own = replace(self)
+        taken = replace(self)
         self.__dict__.clear()
-        return own
+        return taken
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,8 +255,12 @@ class _SharedSpaceTask:
         run: TrainingRun,
     ) -> UnitLabels | UnitLabelsOnDevice:
         """Return the labels as they will be trained, where they will be."""
-        own = self._settings
-        both = {"scale": own.scale, "dropout": own.dropout, "texts_alone": own.texts_alone}
+        settings = self._settings
+        both = {
+            "scale": settings.scale,
+            "dropout": settings.dropout,
+            "texts_alone": settings.texts_alone,
+        }
         if run.is_in_main_memory:
             return UnitLabels(vectors, bias, **both)
         from longtail.training.unit_labels_on_device import (  # noqa: PLC0415 - it loads torch
@@ -312,8 +316,9 @@ class _SharedSpaceTask:
         points = encoder.encode(self._bags, self._n_threads)
         heads = self._heads(encoder, points, store, in_place=not goes_on)
         if goes_on:
-            own = (as_array(self._labels.vectors), as_array(self._labels.bias))
-            return LearntSpace(encoder, points, heads, SpaceTables(encoder.bits, *own, has_points))
+            label_tables = (as_array(self._labels.vectors), as_array(self._labels.bias))
+            tables = SpaceTables(encoder.bits, *label_tables, has_points)
+            return LearntSpace(encoder, points, heads, tables)
         # The largest table of all, of which nothing will be learnt any more.
         stored = StoredBagEncoder(encoder.stored(store), encoder.dimension)
         return LearntSpace(stored, points, heads, None)
@@ -334,8 +339,8 @@ class _SharedSpaceTask:
         texts = None
         if self._label_bags is not None:
             texts = encoder.encode(self._label_bags, self._n_threads)
-        own, bias = as_array(self._labels.vectors), as_array(self._labels.bias)[:, 0]
-        units = trained_directions(own, texts, has_points, in_place=in_place)
+        trained_vectors, bias = as_array(self._labels.vectors), as_array(self._labels.bias)[:, 0]
+        units = trained_directions(trained_vectors, texts, has_points, in_place=in_place)
         trained = LabelHead.of(units, bias, scale)
         if texts is None:
             return (trained,)

@@ -140,8 +140,8 @@ def _heads(heads: Sequence[LabelHead], labels: CodedGraph, store: RowStore) -> t
     """Return heads as they are kept: the first one's vectors are those that are searched."""
     rows = [labels.rows, *(store.stored(head.rows) for head in heads[1:])]
     return tuple(
-        Head(own, head.row_of_label, head.bias, np.float32(head.scale))
-        for own, head in zip(rows, heads, strict=True)
+        Head(vectors, head.row_of_label, head.bias, np.float32(head.scale))
+        for vectors, head in zip(rows, heads, strict=True)
     )
 
 

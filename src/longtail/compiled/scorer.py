@@ -227,8 +227,8 @@ class CompiledScorer:
         if not 0 <= row < len(starts) - 1:
             return labels[:0]
         first, after = span_of(starts, row, len(labels))
-        own = labels[first:after]
-        return own if is_within(own, 0, self.n_labels) else own[:0]
+        of_point = labels[first:after]
+        return of_point if is_within(of_point, 0, self.n_labels) else of_point[:0]
 
     def with_network(self, network: ScoreNetwork) -> CompiledScorer:
         """Return the same model, on the same tables, that blends scores by another network.

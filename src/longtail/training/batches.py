@@ -99,9 +99,9 @@ def label_chunks(batch: Batch, n_labels: int, size: int) -> Iterator[Batch]:
     """
     for first in range(0, n_labels, size):
         last = min(first + size, n_labels)
-        own = (batch.positive_columns >= first) & (batch.positive_columns < last)
-        columns = batch.positive_columns[own] - first
-        yield Batch(batch.points, np.arange(first, last), batch.positive_rows[own], columns)
+        is_inside = (batch.positive_columns >= first) & (batch.positive_columns < last)
+        columns = batch.positive_columns[is_inside] - first
+        yield Batch(batch.points, np.arange(first, last), batch.positive_rows[is_inside], columns)
 
 
 class Batches(Protocol):
