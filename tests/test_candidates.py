@@ -10,18 +10,14 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from longtail.blend import candidates
-from longtail.blend.candidates import (
-    CandidateSearch,
-    SearchSizes,
-    search_bias_of,
-    search_rows_of,
-)
+from longtail.blend import candidates, search_indices
+from longtail.blend.candidates import CandidateSearch, SearchSizes
 from longtail.errors import InputError
 from longtail.index import stored
 from longtail.index.coded import CodedIndex
 from longtail.index.exact import ExactIndex
 from longtail.index.graph import GraphIndex
+from longtail.index.stored import search_bias_of, search_rows_of
 
 N_LABELS, N_POINTS, DIMENSION = 50, 300, 8
 UNKNOWN = 7  # a label with a vector of zeros
@@ -285,8 +281,8 @@ class TestOfASearchThatIsNotKept:
     @pytest.mark.parametrize(("n_asked", "kind"), [(50, CodedIndex), (5_000, GraphIndex)])
     def test_few_questions_look_at_every_label(self, monkeypatch, n_asked, kind):
         monkeypatch.setattr(stored, "EXACT_BELOW", 0)
-        monkeypatch.setattr(candidates, "PRODUCTS_OF_BUILDING", 100)
-        monkeypatch.setattr(candidates, "PRODUCTS_OF_WALK", 10)
+        monkeypatch.setattr(search_indices, "PRODUCTS_OF_BUILDING", 100)
+        monkeypatch.setattr(search_indices, "PRODUCTS_OF_WALK", 10)
         made = build(n_asked=n_asked)
         assert isinstance(made.label_index, kind)
         assert isinstance(made.point_index, GraphIndex)

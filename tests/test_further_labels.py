@@ -11,7 +11,7 @@ from numba import njit
 import longtail
 from longtail import Dataset, LongtailClassifier
 from longtail.compiled.parts import most_frequent
-from longtail.kernels.answer import Head
+from longtail.kernels.answer_parts import Head
 from longtail.kernels.arrays import read_only
 from longtail.kernels.code_search import excess_of, log_nodes, node_of, walk_graph
 from longtail.kernels.coded_graph import CodedGraph, new_walk

@@ -10,12 +10,7 @@ import longtail
 from longtail import LongtailClassifier
 from longtail.blend import links as made_links
 from longtail.blend import relations
-from longtail.blend.candidates import (
-    CandidateSearch,
-    SearchSizes,
-    search_bias_of,
-    search_rows_of,
-)
+from longtail.blend.candidates import CandidateSearch, SearchSizes
 from longtail.cli import main
 from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
@@ -24,6 +19,7 @@ from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError
 from longtail.index import stored
+from longtail.index.stored import search_bias_of, search_rows_of
 from longtail.kernels.coded_graph import n_edges
 from longtail.label_changes import changed_index
 from longtail.label_changes.kept_labels import _kept_search

@@ -265,9 +265,9 @@ class Blend:
         first, *others = config["scales"]
         heads = [LabelHead.of_search(search, part("head0")["bias"], first)]
         for i, scale in enumerate(others, start=1):
-            own = part(f"head{i}")
-            rows = AS_THEY_ARE.rows(own.pop("vectors"))
-            heads.append(LabelHead(rows, **own, scale=scale))
+            head = part(f"head{i}")
+            rows = AS_THEY_ARE.rows(head.pop("vectors"))
+            heads.append(LabelHead(rows, **head, scale=scale))
         linear, relations = part("linear"), part("relations")
         labels = part("labels")
         return {

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from longtail.blend.search_indices import index_of_labels, index_of_points
 from longtail.data.assembled import taken
 from longtail.data.csr import fits_rows, is_within
 from longtail.errors import InputError
 from longtail.index.biased import as_bias, some_of
-from longtail.index.coded import CodedIndex
-from longtail.index.graph import GraphIndex
-from longtail.index.stored import built_index, index_from_arrays, n_rows_of
+from longtail.index.stored import index_from_arrays, n_rows_of
 from longtail.kernels.arrays import read_only
 from longtail.kernels.blend import fill_up, gather_candidates
 from longtail.kernels.jit import over_row_chunks
@@ -32,25 +31,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = [
-    "N_CONFUSED_LABELS",
-    "CandidateSearch",
-    "Candidates",
-    "SearchSizes",
-    "index_of_labels",
-    "index_of_points",
-    "popular_labels",
-    "search_bias_of",
-    "search_rows_of",
-]
+__all__ = ["N_CONFUSED_LABELS", "CandidateSearch", "Candidates", "SearchSizes", "popular_labels"]
 
-# Of a graph's nodes. Labels that are near a point need not be near each other: it takes many edges
-# to come from one to the next, and edges to the nearest there are.
-N_POINT_NEIGHBOURS, N_LABEL_NEIGHBOURS = 24, 48
-# What a graph takes, in the time of one product of two vectors in eight bits a number: a row to be
-# built in, and a query of one of a few edges. Measured for 20,000 and 100,000 vectors of 192
-# numbers.
-PRODUCTS_OF_BUILDING, PRODUCTS_OF_WALK = 20_000, 200_000
 # Of a training point, to be told apart from its own labels.
 N_CONFUSED_POINTS = 32
 N_CONFUSED_LABELS = 100
@@ -215,11 +197,13 @@ class CandidateSearch:
             What each label adds to its similarity, when labels are searched.
         """
         known = np.flatnonzero(label_vectors.any(axis=1)).astype(np.int32)
-        own = some_of(as_bias(bias, len(label_vectors)), known)
+        known_bias = some_of(as_bias(bias, len(label_vectors)), known)
         if len(known) < len(label_vectors):
             label_vectors = taken(label_vectors, known, n_threads)
         return cls(
-            label_index=_label_index(label_vectors, own, n_asked, sizes.beam, seed, n_threads),
+            label_index=index_of_labels(
+                label_vectors, known_bias, sizes.beam, seed, n_threads, n_asked
+            ),
             label_of_row=known,
             point_index=index_of_points(points, sizes.beam, seed, n_threads),
             label_starts=labels.indptr,
@@ -303,10 +287,18 @@ class CandidateSearch:
         labels_of_points = (self.label_starts, self.label_ids, N_CONFUSED_LABELS)
 
         def work(start: int, stop: int) -> None:
-            n, own = stop - start, labels[start:stop]
-            scratch, votes = self._spares.taken(self._new_scratch), np.empty(own.shape, np.float32)
+            n, rows = stop - start, labels[start:stop]
+            scratch, votes = self._spares.taken(self._new_scratch), np.empty(rows.shape, np.float32)
             gather_candidates(
-                found[:n], near[start:stop], alike[:n], *labels_of_points, 0, n, scratch, own, votes
+                found[:n],
+                near[start:stop],
+                alike[:n],
+                *labels_of_points,
+                0,
+                n,
+                scratch,
+                rows,
+                votes,
             )
             self._spares.keep(scratch)
             fill_up(labels, min(LEAST_CONFUSED, size), self.n_labels, seed, start, stop)
@@ -389,50 +381,6 @@ class CandidateSearch:
         )
 
 
-def _label_index(
-    vectors: Floats, bias: Floats, n_asked: int | None, beam: int, seed: int, n_threads: int
-) -> VectorIndex:
-    """Index the vectors of labels, for good or to be asked a number of times."""
-    if n_asked is None:
-        return index_of_labels(vectors, bias, beam, seed, n_threads)
-    by_graph = PRODUCTS_OF_BUILDING * len(vectors) + PRODUCTS_OF_WALK * n_asked
-    if n_asked * len(vectors) <= by_graph:
-        return CodedIndex(vectors, bias=bias, n_threads=n_threads)
-    few = {"n_neighbours": N_POINT_NEIGHBOURS, "beam": beam}  # which are soon made
-    return built_index(vectors, bias=bias, **few, seed=seed, n_threads=n_threads)
-
-
-def index_of_labels(
-    vectors: Floats, bias: Floats | None, beam: int, seed: int, n_threads: int
-) -> VectorIndex:
-    """Index label vectors, and what each adds to its similarity: a graph has many edges.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from longtail.blend.candidates import index_of_labels
-    >>> vectors = np.array([[1, 0], [0.6, 0.8], [0, 1]], np.float32)
-    >>> index = index_of_labels(vectors, None, 64, 0, 1)
-    >>> index.query(np.array([[1, 0]], np.float32), 2)[0].tolist()
-    [[0, 1]]
-    """
-    return built_index(
-        vectors,
-        bias=bias,
-        n_neighbours=N_LABEL_NEIGHBOURS,
-        beam=beam,
-        seed=seed,
-        n_threads=n_threads,
-    )
-
-
-def index_of_points(vectors: Floats, beam: int, seed: int, n_threads: int) -> VectorIndex:
-    """Index the vectors of training points: with fewer edges than labels have."""
-    return built_index(
-        vectors, n_neighbours=N_POINT_NEIGHBOURS, beam=beam, seed=seed, n_threads=n_threads
-    )
-
-
 def popular_labels(labels: csr_array, n_most: int) -> Ids:
     """Return the labels with the most points, most first, ties by smaller id; none without.
 
@@ -450,44 +398,3 @@ def popular_labels(labels: csr_array, n_most: int) -> Ids:
     counts = np.bincount(labels.indices, minlength=labels.shape[1])
     n_popular = min(n_most, int(np.count_nonzero(counts)))
     return np.argsort(-counts, kind="stable")[:n_popular].astype(np.int32)
-
-
-def search_rows_of(index: VectorIndex) -> tuple[Floats, Ids]:
-    """Return the vectors that an index holds, and the place of each of its rows among them.
-
-    A graph keeps equal rows once; whoever scores rows of an index need not keep them again.
-
-    Examples
-    --------
-    The first and the last row are equal, so a graph keeps two.
-
-    >>> import numpy as np
-    >>> from longtail.blend.candidates import search_rows_of
-    >>> from longtail.index import GraphIndex
-    >>> rows = np.array([[1, 0], [0, 1], [1, 0]], np.float32)
-    >>> vectors, places = search_rows_of(GraphIndex.build(rows))
-    >>> len(vectors), vectors[places].tolist()
-    (2, [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-    """
-    if not isinstance(index, GraphIndex):
-        vectors: Any = index.to_arrays()["vectors"]
-        return vectors, np.arange(len(vectors), dtype=np.int32)
-    return index.vectors, index.node_of_row()
-
-
-def search_bias_of(index: VectorIndex) -> Floats:
-    """Return the bias of each of the vectors of `search_rows_of`, or (0,) for none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from longtail.blend.candidates import search_bias_of
-    >>> from longtail.index import ExactIndex
-    >>> rows = np.eye(2, dtype=np.float32)
-    >>> search_bias_of(ExactIndex(rows, bias=[1, 2])).tolist()
-    [1.0, 2.0]
-    >>> search_bias_of(ExactIndex(rows)).tolist()
-    []
-    """
-    bias: Any = index.to_arrays().get("bias", np.zeros(0))
-    return read_only(bias, np.float32)

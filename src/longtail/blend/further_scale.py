@@ -143,9 +143,9 @@ def _n_found(
         some = slice(start, start + BLOCK)
         told = (points[some] @ head.vectors.T, truth[some].toarray() > 0, texts[some].toarray())
         for row, is_true, own_texts in zip(*told, strict=True):
-            true, own = np.flatnonzero(is_true), row[rows]
+            true, products = np.flatnonzero(is_true), row[rows]
             n_found += [
-                _n_among_best(scale * own + bias + np.float32(text_scale) * own_texts, true)
+                _n_among_best(scale * products + bias + np.float32(text_scale) * own_texts, true)
                 for scale, text_scale in pairs
             ]
     return n_found

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.blend.candidates import search_rows_of
 from longtail.errors import InputError
+from longtail.index.stored import search_rows_of
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import angle_logits

@@ -176,8 +176,7 @@ class NetworkTraining:
         run: TrainingRun,
     ) -> Taught:
         """Return the network, or the weighted sum of the sources: see `taught`."""
-        n_points = len(evidence.labels)
-        shuffled = np.random.default_rng(run.seed_for("halves")).permutation(n_points)
+        shuffled = np.random.default_rng(run.seed_for("halves")).permutation(len(is_true))
         tried = shuffled[: self.trial_points]
         some = _Judged(evidence.of_rows(tried), truth[tried], inverse_propensities, run.n_threads)
         total = ScoreNetwork.of_all(evidence)
@@ -185,27 +184,45 @@ class NetworkTraining:
         if all(some.qualities(said)[1] < self.least_quality for said in plain):
             return Taught(total)  # chance hits do not tell the sources apart
         with one_blas_thread():  # the products are too small to be shared
-            if is_true[tried].any(axis=1).sum() < self.least_points:
-                return Taught(weighted_sum(evidence, is_true, tried))
-            examples = RankingExamples.of(some.evidence, is_true[tried], run.n_threads)
-            by_halves = partial(_summed_by_halves, some.evidence, is_true[tried])
-            with meanwhile(by_halves, run.n_threads) as summed:
-                trial, scores = self._tried(examples, run)
             must_be_clear = self._teach_little(evidence, is_true)
-            if not self._gains(some, scores, summed.result(), clearly=must_be_clear):
+            trial = self._won_trial(some, is_true[tried], run, clearly=must_be_clear)
+            if trial is None:
                 return Taught(weighted_sum(evidence, is_true, tried))
-            examples = examples.without_points()  # these are large, and of no more use
-            hardest = examples.hardest_of(
-                evidence,
-                is_true,
-                trial,
-                self.n_compared,
-                seed=run.seed_for("candidates"),
-                n_threads=run.n_threads,
-            )
-            network = hardest.frozen(self._fit(hardest, np.arange(n_points), run).layers)
+            network = self._learnt(trial, evidence, is_true, run)
         known = some.first_is_right(network.scores(some.evidence, run.n_threads))
-        return Taught(network, max(known.mean() - some.first_is_right(scores).mean(), 0.0))
+        by_others = some.first_is_right(trial.scores)
+        return Taught(network, max(known.mean() - by_others.mean(), 0.0))
+
+    def _won_trial(
+        self, points: _Judged, is_true: NDArray[np.bool_], run: TrainingRun, *, clearly: bool
+    ) -> _Trial | None:
+        """Return a trial on halves of some points; None if they are too few, or nothing is gained.
+
+        See `_gains` for `clearly`.
+        """
+        if is_true.any(axis=1).sum() < self.least_points:
+            return None
+        examples = RankingExamples.of(points.evidence, is_true, run.n_threads)
+        by_halves = partial(_summed_by_halves, points.evidence, is_true)
+        with meanwhile(by_halves, run.n_threads) as summed:
+            network, scores = self._tried(examples, run)
+        if not self._gains(points, scores, summed.result(), clearly=clearly):
+            return None
+        return _Trial(examples.without_points(), network, scores)
+
+    def _learnt(
+        self, trial: _Trial, evidence: Evidence, is_true: NDArray[np.bool_], run: TrainingRun
+    ) -> ScoreNetwork:
+        """Learn from all points, of whose candidates a trial tells which are the hardest."""
+        hardest = trial.examples.hardest_of(
+            evidence,
+            is_true,
+            trial.network,
+            self.n_compared,
+            seed=run.seed_for("candidates"),
+            n_threads=run.n_threads,
+        )
+        return hardest.frozen(self._fit(hardest, np.arange(len(is_true)), run).layers)
 
     def _tried(self, examples: RankingExamples, run: TrainingRun) -> tuple[RankingNetwork, Floats]:
         """Learn from each half of some points what ranks the other: a network, and all scores."""
@@ -291,6 +308,24 @@ class Taught(NamedTuple):
 
     network: ScoreNetwork
     by_heart: float = 0.0
+
+
+class _Trial(NamedTuple):
+    """What was learnt from each half of some points, and tried on the other.
+
+    Attributes
+    ----------
+    examples : RankingExamples
+        Without the points: these are large, and of no more use.
+    network : RankingNetwork
+        Of the first half.
+    scores : float32 (n, size)
+        Of all candidates, by the network of the other half.
+    """
+
+    examples: RankingExamples
+    network: RankingNetwork
+    scores: Floats
 
 
 class _Judged(NamedTuple):

@@ -14,10 +14,11 @@ from longtail.kernels.blend import (
     N_VIEWS,
     VIEWS_OF_POINT,
 )
+from longtail.metrics.hits import row_chunks
 from longtail.training.ranking_slope import log_counts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -90,18 +91,19 @@ class RankingExamples(NamedTuple):
         """View the evidence, a few points at a time."""
         n_points, size = is_true.shape
         of_point = _are_of_point(evidence.n_views)
-        own, shared = np.flatnonzero(~of_point), np.flatnonzero(of_point)
+        of_candidate, shared = np.flatnonzero(~of_point), np.flatnonzero(of_point)
         examples = cls(
-            inputs=np.empty((n_points, size, len(own)), np.float32),
+            inputs=np.empty((n_points, size, len(of_candidate)), np.float32),
             of_points=np.empty((n_points, len(shared)), np.float32),
             is_true=is_true,
             log_counts=log_counts_of(evidence.judged),
             centre=np.zeros(evidence.n_views, np.float32),
             spread=np.ones(evidence.n_views, np.float32),
         )
-        for some in _blocks(n_points):
+        for some in row_chunks(n_points, _POINTS_AT_ONCE):
             views = evidence.of_rows(some).views(n_threads)
-            np.take(views, own, axis=2, out=examples.inputs[some], mode="clip")  # as in `batch`
+            inputs = examples.inputs[some]
+            np.take(views, of_candidate, axis=2, out=inputs, mode="clip")  # as in `batch`
             examples.of_points[some] = views[:, 0, shared]  # padding comes last
         return examples
 
@@ -117,9 +119,9 @@ class RankingExamples(NamedTuple):
     def _scaled(self, centre: Floats, spread: Floats) -> RankingExamples:
         """Bring the views, which are changed in place, to a scale."""
         of_point = _are_of_point(len(centre))
-        for views, own in ((self.inputs, ~of_point), (self.of_points, of_point)):
-            np.subtract(views, centre[own], out=views)
-            np.divide(views, spread[own], out=views)
+        for views, which in ((self.inputs, ~of_point), (self.of_points, of_point)):
+            np.subtract(views, centre[which], out=views)
+            np.divide(views, spread[which], out=views)
             np.clip(views, -LARGEST_VIEW, LARGEST_VIEW, out=views)
         return self._replace(centre=centre, spread=spread)
 
@@ -145,7 +147,7 @@ class RankingExamples(NamedTuple):
     def logits(self, network: RankingNetwork, rows: Rows) -> Floats:
         """Return how a network ranks the candidates of some points, -inf for padding."""
         logits = np.empty((len(rows), self.is_true.shape[1]), np.float32)
-        for some in _blocks(len(rows)):
+        for some in row_chunks(len(rows), _POINTS_AT_ONCE):
             logits[some] = network.logits(self.inputs[rows[some]], self.of_points[rows[some]])
         logits[np.isneginf(self.log_counts[rows])] = -np.inf
         return logits
@@ -183,7 +185,7 @@ class RankingExamples(NamedTuple):
             is_true=np.empty(shape, np.bool_),
             log_counts=np.empty(shape, np.float32),
         )
-        for rows in _blocks(n_points):
+        for rows in row_chunks(n_points, _POINTS_AT_ONCE):
             some = self._unscaled(evidence.of_rows(rows), is_true[rows], n_threads)
             hardest = some._scaled(self.centre, self.spread).hardest(network, n_compared, random)
             for every, part in zip(chosen[:4], hardest[:4], strict=True):
@@ -228,12 +230,6 @@ class RankingExamples(NamedTuple):
         return ScoreNetwork(centre=self.centre, scale=np.float32(1) / self.spread, **parts)
 
 
-def _blocks(n_points: int) -> Iterator[slice]:
-    """Return which points are viewed at once."""
-    for start in range(0, n_points, _POINTS_AT_ONCE):
-        yield slice(start, min(start + _POINTS_AT_ONCE, n_points))
-
-
 def _are_of_point(n_views: int) -> Flags:
     """Return which views are the same for all candidates of a point."""
     are_of_point = np.zeros(n_views, np.bool_)
@@ -257,7 +253,7 @@ def _moments(views: Floats, counts: NDArray[Any]) -> tuple[Doubles, Doubles]:
 
     def mean_of(work: Callable[[Floats], Doubles]) -> Doubles:
         total = np.zeros(views.shape[2])
-        for some in _blocks(len(views)):
+        for some in row_chunks(len(views), _POINTS_AT_ONCE):
             total += counts[some].ravel() @ work(views[some].reshape(-1, views.shape[2]))
         mean: Doubles = total / max(counts.sum(), 1)
         return mean

@@ -86,9 +86,9 @@ class SpaceTables:
 
         Whoever goes on from them writes over them, and frees their memory once they are stored.
         """
-        own = replace(self)
+        taken = replace(self)
         self.__dict__.clear()
-        return own
+        return taken
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +183,7 @@ class SharedSpace:
             start=start.tokens if start else None,
         )
         batches = self._batches(data, tokens, run, is_first=start is None)
-        task = _SharedSpaceTask(self, data, run, tokens, batches.state(), start)
+        task = _SharedSpaceTask(self, data, run, tokens, start)
         del start
         # Torch has as many threads if a device, or other processes, have loaded it.
         with one_blas_thread(), training_threads(n_training_threads()):
@@ -219,11 +219,9 @@ class _SharedSpaceTask:
         data: TrainingData,
         run: TrainingRun,
         tokens: TokenTable,
-        extra_state: State,
         start: SpaceTables | None,
     ) -> None:
         self._settings = settings
-        self._extra_state = extra_state
         self._bags = Bags.of(data.features)
         self._by_label = data.labels.T.tocsr()
         texts = data.label_features
@@ -257,8 +255,12 @@ class _SharedSpaceTask:
         run: TrainingRun,
     ) -> UnitLabels | UnitLabelsOnDevice:
         """Return the labels as they will be trained, where they will be."""
-        own = self._settings
-        both = {"scale": own.scale, "dropout": own.dropout, "texts_alone": own.texts_alone}
+        settings = self._settings
+        both = {
+            "scale": settings.scale,
+            "dropout": settings.dropout,
+            "texts_alone": settings.texts_alone,
+        }
         if run.is_in_main_memory:
             return UnitLabels(vectors, bias, **both)
         from longtail.training.unit_labels_on_device import (  # noqa: PLC0415 - it loads torch
@@ -306,7 +308,7 @@ class _SharedSpaceTask:
     def state(self) -> State:
         """See `longtail.training.loop.Task.state`."""
         parts = {"tokens": self._tokens.state(), "labels": self._labels.state()}
-        return {**joined_parts(parts, "."), **self._extra_state}
+        return joined_parts(parts, ".")
 
     def learnt(self, store: RowStore, *, goes_on: bool) -> LearntSpace:
         """Return the vectors as they are now."""
@@ -314,8 +316,9 @@ class _SharedSpaceTask:
         points = encoder.encode(self._bags, self._n_threads)
         heads = self._heads(encoder, points, store, in_place=not goes_on)
         if goes_on:
-            own = (as_array(self._labels.vectors), as_array(self._labels.bias))
-            return LearntSpace(encoder, points, heads, SpaceTables(encoder.bits, *own, has_points))
+            label_tables = (as_array(self._labels.vectors), as_array(self._labels.bias))
+            tables = SpaceTables(encoder.bits, *label_tables, has_points)
+            return LearntSpace(encoder, points, heads, tables)
         # The largest table of all, of which nothing will be learnt any more.
         stored = StoredBagEncoder(encoder.stored(store), encoder.dimension)
         return LearntSpace(stored, points, heads, None)
@@ -336,8 +339,8 @@ class _SharedSpaceTask:
         texts = None
         if self._label_bags is not None:
             texts = encoder.encode(self._label_bags, self._n_threads)
-        own, bias = as_array(self._labels.vectors), as_array(self._labels.bias)[:, 0]
-        units = trained_directions(own, texts, has_points, in_place=in_place)
+        trained_vectors, bias = as_array(self._labels.vectors), as_array(self._labels.bias)[:, 0]
+        units = trained_directions(trained_vectors, texts, has_points, in_place=in_place)
         trained = LabelHead.of(units, bias, scale)
         if texts is None:
             return (trained,)

@@ -18,7 +18,7 @@ from longtail.kernels.packed_ids import N_SPARE, is_packed
 if TYPE_CHECKING:
     from longtail.blend.candidates import SearchSizes
     from longtail.blend.relations import RelationSizes
-    from longtail.kernels.answer import Answerer, Head
+    from longtail.kernels.answer_parts import Answerer, Head
     from longtail.kernels.coded_graph import CodedGraph
     from longtail.kernels.label_links import Relations
     from longtail.kernels.rows import Rows

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.blend.candidates import search_bias_of
 from longtail.compiled.parts import no_ids
 from longtail.compiled.scratch import label_beam, log_ranks_of
 from longtail.compiled.walk_starts import homes_of, unsure_below
 from longtail.index.biased import some_of
 from longtail.index.graph import GraphIndex
-from longtail.kernels.answer import Answerer, Head
+from longtail.index.stored import search_bias_of
+from longtail.kernels.answer_parts import Answerer, Head
 from longtail.kernels.arrays import read_only
 from longtail.kernels.coded_graph import NO_CODES, CodedGraph
 from longtail.kernels.jit import over_row_chunks
@@ -140,8 +140,8 @@ def _heads(heads: Sequence[LabelHead], labels: CodedGraph, store: RowStore) -> t
     """Return heads as they are kept: the first one's vectors are those that are searched."""
     rows = [labels.rows, *(store.stored(head.rows) for head in heads[1:])]
     return tuple(
-        Head(own, head.row_of_label, head.bias, np.float32(head.scale))
-        for own, head in zip(rows, heads, strict=True)
+        Head(vectors, head.row_of_label, head.bias, np.float32(head.scale))
+        for vectors, head in zip(rows, heads, strict=True)
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from longtail.errors import InputError
-from longtail.kernels.answer import Answerer, Head
+from longtail.kernels.answer_parts import Answerer, Head
 from longtail.kernels.arrays import read_only
 from longtail.kernels.coded_graph import CodedGraph
 from longtail.kernels.label_links import Relations

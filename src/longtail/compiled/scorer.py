@@ -17,7 +17,7 @@ from longtail.compiled.parts import answerer_from, arrays_of, dimension_of, most
 from longtail.compiled.scratch import log_ranks_of, new_scratch
 from longtail.data.csr import is_within
 from longtail.errors import InputError
-from longtail.kernels.answer import Answerer, answer_bags, near_rows
+from longtail.kernels.answer import answer_bags, near_rows
 from longtail.kernels.answer_text import answer_text
 from longtail.kernels.arrays import read_only
 from longtail.kernels.further_labels import largest_biases
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from longtail.blend.score_network import ScoreNetwork
     from longtail.compiled.blended import BlendedScorer
     from longtail.data.bags import Bags
+    from longtail.kernels.answer_parts import Answerer
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
@@ -226,8 +227,8 @@ class CompiledScorer:
         if not 0 <= row < len(starts) - 1:
             return labels[:0]
         first, after = span_of(starts, row, len(labels))
-        own = labels[first:after]
-        return own if is_within(own, 0, self.n_labels) else own[:0]
+        of_point = labels[first:after]
+        return of_point if is_within(of_point, 0, self.n_labels) else of_point[:0]
 
     def with_network(self, network: ScoreNetwork) -> CompiledScorer:
         """Return the same model, on the same tables, that blends scores by another network.

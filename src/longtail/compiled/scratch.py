@@ -8,7 +8,7 @@ import numpy as np
 
 from longtail.blend.score_network import count_sources
 from longtail.compiled.parts import dimension_of
-from longtail.kernels.answer import AnswerScratch
+from longtail.kernels.answer_parts import AnswerScratch
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_rows import SplitQuery, split_width
 from longtail.kernels.coded_graph import new_keys, new_walk
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from longtail.blend.candidates import SearchSizes
     from longtail.blend.relations import RelationSizes
-    from longtail.kernels.answer import Answerer
+    from longtail.kernels.answer_parts import Answerer
     from longtail.kernels.coded_graph import CodedGraph, Walk
 
     Floats = NDArray[np.float32]

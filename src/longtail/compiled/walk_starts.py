@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.blend.candidates import search_rows_of
+from longtail.index.stored import search_rows_of
 from longtail.kernels.arrays import read_only
 from longtail.kernels.code_search import write_similarities_at
 from longtail.kernels.coded_graph import CodedGraph, n_edges, new_walk

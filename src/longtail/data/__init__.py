@@ -1,4 +1,18 @@
-"""Files in, data sets out: readers, writers, labels, splits."""
+"""Files in, data sets out: readers, writers, labels, splits.
+
+- Files, a reader and most often a writer each: `formats` knows them all; `delimited`, `pair_table`,
+  `json_lines`, `fasttext`, `svmlight`, `repository`, `pairs`, `matrix_files`, `storage`
+- What readers share: `paths`, `columns`, `table_header`, `table_rows`, `sparse_lines`,
+  `line_kinds`, `input_notes`, `kept`; points without labels: `unlabelled`
+- Labels: `labels_file`, `json_labels`, `label_names`, `label_rows`, `label_space`,
+  `label_matching`
+- From Python: `from_python`, `foreign`
+- In memory: `dataset`, `text_column`, `blocks`, `bags`, `csr`, `rows`, `assembled`
+- Texts to rows: `vectorizer`, with `characters`, `symbol_words`, `token_settings`, `token_counts`,
+  `vocabulary_arrays`; what a model reads of a point: `point_input`
+- Ready-made features: `damping`, `dense_columns`
+- Which points, and how often: `split`, `copies`, `weighted_draws`
+"""
 
 from __future__ import annotations
 

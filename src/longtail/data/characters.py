@@ -210,8 +210,8 @@ def as_text(codes: NDArray[np.uint32]) -> str:
     >>> as_text(code_points("Wine")), as_text(code_points("<3"))
     ('wine', '<3')
     """
-    own = np.where(codes < SYMBOLS_FROM, codes, codes - np.uint32(SYMBOLS_FROM))
-    return own.astype(np.uint32).tobytes().decode("utf-32-le")
+    plain = np.where(codes < SYMBOLS_FROM, codes, codes - np.uint32(SYMBOLS_FROM))
+    return plain.astype(np.uint32).tobytes().decode("utf-32-le")
 
 
 def _with_symbols(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
@@ -219,8 +219,8 @@ def _with_symbols(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
     if _are_letters(codes).any():
         return codes
     classes = character_classes()
-    own = np.minimum(codes, SYMBOLS_BELOW - 1)
-    is_symbol = (own == codes) & (classes[SYMBOLS_FROM + own] == CharacterClass.LETTER)
+    bounded = np.minimum(codes, SYMBOLS_BELOW - 1)
+    is_symbol = (bounded == codes) & (classes[SYMBOLS_FROM + bounded] == CharacterClass.LETTER)
     return read_only(codes + np.uint32(SYMBOLS_FROM) * is_symbol, np.uint32)
 
 
@@ -261,8 +261,8 @@ def joined_code_points(
     if wordless:
         codes = codes.copy()
         for row in wordless:
-            own = slice(int(offsets[row]), int(offsets[row + 1]))
-            codes[own] = _with_symbols(codes[own])
+            part = slice(int(offsets[row]), int(offsets[row + 1]))
+            codes[part] = _with_symbols(codes[part])
     return read_only(codes, np.uint32), offsets
 
 

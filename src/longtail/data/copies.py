@@ -176,8 +176,8 @@ def _points(
     """Return the number of the text, labels and pairs of each row."""
     hashes = np.zeros(len(text_of), np.int64)  # what a row has beside a text that others share
     for row in np.flatnonzero(is_repeated).tolist():
-        own = [matrix for matrix in (labels, pairs) if matrix is not None]
-        hashes[row] = hash(tuple(_entries(matrix, row) for matrix in own))
+        matrices = [matrix for matrix in (labels, pairs) if matrix is not None]
+        hashes[row] = hash(tuple(_entries(matrix, row) for matrix in matrices))
     # Of both one number: that of the texts alone is as good as a hash.
     _, numbers = np.unique(text_of * SPREAD ^ hashes, return_inverse=True)
     points: Rows = numbers.astype(np.int64)

@@ -125,9 +125,9 @@ def csr_of_dense(rows: NDArray[Any]) -> csr_array:
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         block = rows[start : start + _ROWS_AT_ONCE]
         places = np.nonzero(block)
-        own = slice(filled, filled + len(places[1]))
-        columns[own], values[own] = places[1], block[places]
-        filled = own.stop
+        part = slice(filled, filled + len(places[1]))
+        columns[part], values[part] = places[1], block[places]
+        filled = part.stop
     return csr_from_rows(columns, lengths, rows.shape[1], values)
 
 

@@ -43,8 +43,8 @@ def unit_rows_of_power(features: csr_array, power: float = 1.0) -> csr_array:
             result.data = np.copysign(np.abs(result.data) ** np.float32(power), result.data)
         lengths = row_norms(result)
     for row in np.flatnonzero(~((lengths > _SHORTEST) & (lengths < _LONGEST))):
-        own = slice(result.indptr[row], result.indptr[row + 1])
-        result.data[own] = _unit_in_64_bits(features.data[own], power)
+        entries = slice(result.indptr[row], result.indptr[row + 1])
+        result.data[entries] = _unit_in_64_bits(features.data[entries], power)
         lengths[row] = 1
     result.data /= np.repeat(lengths, np.diff(result.indptr))
     return result

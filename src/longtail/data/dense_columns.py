@@ -79,13 +79,13 @@ class DenseColumns:
         rows = np.repeat(np.arange(n_points), np.diff(features.indptr))[is_dense]
         numbers = np.zeros((n_points, len(self.columns) + 1), np.float32)
         numbers[rows, place[features.indices[is_dense]]] = features.data[is_dense]
-        own, varies = numbers[:, :-1], self.deviations > 0
+        dense, varies = numbers[:, :-1], self.deviations > 0
         with np.errstate(over="ignore"):  # infinite is cut, too
-            np.subtract(own, self.means, out=own, where=varies)
-            np.divide(own, self.deviations, out=own, where=varies)
-        own[:, ~varies] = 0
-        np.clip(own, -MOST_DEVIATIONS, MOST_DEVIATIONS, out=own)
-        own *= np.float32(self.spread)
+            np.subtract(dense, self.means, out=dense, where=varies)
+            np.divide(dense, self.deviations, out=dense, where=varies)
+        dense[:, ~varies] = 0
+        np.clip(dense, -MOST_DEVIATIONS, MOST_DEVIATIONS, out=dense)
+        dense *= np.float32(self.spread)
         numbers[:, -1] = self.level
         columns = np.append(self.columns, n_features).astype(np.int32)
         parts = numbers.ravel(), np.tile(columns, n_points), len(columns) * np.arange(n_points + 1)

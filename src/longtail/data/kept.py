@@ -57,11 +57,11 @@ class Kept:
     def __init__(self, asked: Sequence[str] = ()) -> None:
         with _told_by("keep"):
             self._columns = Columns(tuple(asked))
-        own = ANSWER_NAMES.intersection(asked)
-        if own:
+        of_answers = ANSWER_NAMES.intersection(asked)
+        if of_answers:
             raise InputError(
-                f"Answers have {min(own)!r} of their own, so it cannot be kept beside it. Name "
-                "the column otherwise."
+                f"Answers have {min(of_answers)!r} of their own, so it cannot be kept beside it. "
+                "Name the column otherwise."
             )
         self.names: tuple[str, ...] | None = None
         self._rows: deque[Sequence[Value]] = deque()

@@ -124,9 +124,11 @@ def _words_of(text: str) -> list[int]:
             text[max(run.start() - 1, 0) : run.start()],
             text[run.end() : run.end() + 1],
         )
-        own = [SYMBOLS_FROM + ord(symbol) for symbol in run[0][:MOST_OF_RUN] if _is_known(symbol)]
-        if own:
-            words[(_kind(before), *own, _kind(behind))] = None
+        symbols = [
+            SYMBOLS_FROM + ord(symbol) for symbol in run[0][:MOST_OF_RUN] if _is_known(symbol)
+        ]
+        if symbols:
+            words[(_kind(before), *symbols, _kind(behind))] = None
     return [code for word in words for code in (ord(" "), *word)]
 
 

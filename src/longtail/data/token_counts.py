@@ -9,6 +9,7 @@ import numpy as np
 from longtail.data.characters import joined_code_points
 from longtail.data.text_column import TextColumn
 from longtail.kernels.jit import n_usable_cores, over_row_chunks
+from longtail.kernels.text import KIND_BITS
 from longtail.kernels.token_numbers import new_tokens, number_texts, numbers_of_keys
 from longtail.kernels.token_tables import LOW_HALF, NOTHING
 
@@ -24,7 +25,6 @@ __all__ = ["CountedTokens", "NumberedTexts", "counted_tokens", "document_frequen
 
 CHUNK = 1024  # texts normalised and cut into tokens at a time
 MOST_COUNTERS = 8  # threads that count: each has its own table, in which frequent tokens repeat
-KIND_BITS = np.uint64(3)
 
 
 class NumberedTexts(NamedTuple):

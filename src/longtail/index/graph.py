@@ -150,13 +150,13 @@ class GraphIndex:
                 "Use an ExactIndex."
             )
         check_bounds(matrix)
-        own = as_bias(bias, len(matrix))
-        firsts, *groups = group_equal_rows(matrix, own, n_threads)
+        node_bias = as_bias(bias, len(matrix))
+        firsts, *groups = group_equal_rows(matrix, node_bias, n_threads)
         if len(firsts) < len(matrix):
-            matrix, own = taken(matrix, firsts, n_threads), some_of(own, firsts)
-        neighbours, entries = GraphBuilder(matrix, own, n_neighbours, seed, n_threads).build()
-        parts = (neighbours, with_biased(entries, own), *groups)
-        return cls(matrix, *parts, bias=own, beam=beam, n_threads=n_threads)
+            matrix, node_bias = taken(matrix, firsts, n_threads), some_of(node_bias, firsts)
+        neighbours, entries = GraphBuilder(matrix, node_bias, n_neighbours, seed, n_threads).build()
+        parts = (neighbours, with_biased(entries, node_bias), *groups)
+        return cls(matrix, *parts, bias=node_bias, beam=beam, n_threads=n_threads)
 
     @classmethod
     def from_arrays(
@@ -178,8 +178,8 @@ class GraphIndex:
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return the five arrays that the constructor takes, by name, and the bias if any."""
-        own = {name: getattr(self, name) for name in _ARRAY_NAMES}
-        return own | ({"bias": self.bias} if len(self.bias) else {})
+        arrays = {name: getattr(self, name) for name in _ARRAY_NAMES}
+        return arrays | ({"bias": self.bias} if len(self.bias) else {})
 
     def near_rows(self, n_near: int) -> Ids:
         """See `VectorIndex.near_rows`: where the edges lead, so that nothing is searched.

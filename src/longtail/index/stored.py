@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from longtail.errors import InputError
 from longtail.index.exact import EXACT_BELOW, ExactIndex
 from longtail.index.graph import DEFAULT_NEIGHBOURS, GraphIndex
+from longtail.kernels.arrays import read_only
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +18,14 @@ if TYPE_CHECKING:
 
     from longtail.index.protocol import VectorIndex
 
-__all__ = ["built_index", "found_by", "index_from_arrays", "n_rows_of"]
+__all__ = [
+    "built_index",
+    "found_by",
+    "index_from_arrays",
+    "n_rows_of",
+    "search_bias_of",
+    "search_rows_of",
+]
 
 
 def built_index(
@@ -81,6 +89,47 @@ def n_rows_of(index: VectorIndex) -> int:
     """
     arrays = index.to_arrays()
     return len(arrays.get("members", arrays["vectors"]))
+
+
+def search_rows_of(index: VectorIndex) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    """Return the vectors that an index holds, and the place of each of its rows among them.
+
+    A graph keeps equal rows once; whoever scores rows of an index need not keep them again.
+
+    Examples
+    --------
+    The first and the last row are equal, so a graph keeps two.
+
+    >>> import numpy as np
+    >>> from longtail.index.stored import search_rows_of
+    >>> from longtail.index import GraphIndex
+    >>> rows = np.array([[1, 0], [0, 1], [1, 0]], np.float32)
+    >>> vectors, places = search_rows_of(GraphIndex.build(rows))
+    >>> len(vectors), vectors[places].tolist()
+    (2, [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    """
+    if not isinstance(index, GraphIndex):
+        vectors: Any = index.to_arrays()["vectors"]
+        return vectors, np.arange(len(vectors), dtype=np.int32)
+    return index.vectors, index.node_of_row()
+
+
+def search_bias_of(index: VectorIndex) -> NDArray[np.float32]:
+    """Return the bias of each of the vectors of `search_rows_of`, or (0,) for none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.index.stored import search_bias_of
+    >>> from longtail.index import ExactIndex
+    >>> rows = np.eye(2, dtype=np.float32)
+    >>> search_bias_of(ExactIndex(rows, bias=[1, 2])).tolist()
+    [1.0, 2.0]
+    >>> search_bias_of(ExactIndex(rows)).tolist()
+    []
+    """
+    bias: Any = index.to_arrays().get("bias", np.zeros(0))
+    return read_only(bias, np.float32)
 
 
 def found_by(

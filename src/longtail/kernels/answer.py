@@ -8,12 +8,12 @@ the length of the table that it points into.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from longtail.kernels.bag_vector import unit_bag_vector
-from longtail.kernels.byte_rows import SplitQuery, split_query
+from longtail.kernels.byte_rows import split_query
 from longtail.kernels.code_search import (
     first_homes,
     nearest_members,
@@ -26,123 +26,25 @@ from longtail.kernels.exact import insert_sorted
 from longtail.kernels.further_labels import vote_by_text, write_further
 from longtail.kernels.jit import inner_kernel, kernel, lean_kernel
 from longtail.kernels.label_angles import label_angles
-from longtail.kernels.label_links import (
-    Relations,
-    add_links,
-    match_texts,
-    sharpen,
-    strongest_links,
-)
+from longtail.kernels.label_links import add_links, match_texts, sharpen, strongest_links
 from longtail.kernels.prefetch import prefetch_line
-from longtail.kernels.rows import Rows, quantise
-from longtail.kernels.sparse_lookup import (
-    SplitRows,
-    add_rare_margins,
-    clear_sums,
-    common_margins,
-    span_of,
-)
-from longtail.kernels.wide_network import Network, NetworkScratch, blend_candidates
+from longtail.kernels.rows import quantise
+from longtail.kernels.sparse_lookup import add_rare_margins, clear_sums, common_margins, span_of
+from longtail.kernels.wide_network import blend_candidates
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.kernels.coded_graph import CodedGraph, Walk
+    from longtail.kernels.answer_parts import Answerer, AnswerScratch
+    from longtail.kernels.label_links import Relations
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["AnswerScratch", "Answerer", "Head", "answer_bag", "answer_bags", "near_rows"]
+__all__ = ["answer_bag", "answer_bags", "near_rows"]
 
 _SMALLEST_SIMILARITY = np.float32(1e-6)
 _N_HOMES = 16
-
-
-class Head(NamedTuple):
-    """See `longtail.compiled.blended.LabelHead`."""
-
-    rows: Rows
-    row_of_label: Ids
-    bias: Floats
-    scale: np.float32
-
-
-class Answerer(NamedTuple):
-    """Everything that a prediction looks at; see `longtail.compiled.blended.BlendedScorer`.
-
-    ``frequent`` are labels that may follow those that a search has met, the most frequent first;
-    without any, candidates alone are answered. ``node_bias`` is that of `largest_biases`, and
-    ``further_scale`` the scale of the first head for labels that follow, ``further_text_scale``
-    that of what their texts have in common with the point's. Where the tuple of heads is longer
-    than ``n_heads``, the rest only makes it as long as that of other models, which the same
-    compiled code answers for.
-    """
-
-    tokens: Rows
-    labels: CodedGraph
-    label_of_row: Ids
-    homes: Ids
-    unsure_below: Floats
-    points: CodedGraph
-    point_starts: Ids
-    point_labels: Ids
-    popular: Ids
-    frequent: Ids
-    node_bias: Floats
-    heads: tuple[Head, ...]
-    n_heads: int
-    further_scale: np.float32
-    further_text_scale: np.float32
-    linear: SplitRows
-    linear_bias: Floats
-    is_read: NDArray[np.bool_]
-    relations: Relations
-    has_relations: bool
-    commonness: Floats
-    tail_weights: Floats
-    network: Network
-
-
-class AnswerScratch(NamedTuple):
-    """Scratch of one thread; what is (n_labels,) or (n_features,) is zero between rows."""
-
-    point: Floats
-    codes: NDArray[np.int8]
-    split: SplitQuery
-    places: Ids
-    label_walk: Walk
-    wide_walk: Walk
-    starts: Ids
-    point_walk: Walk
-    found: Ids
-    found_similarities: Floats
-    near: Ids
-    near_similarities: Floats
-    likely: Ids
-    likely_sums: Floats
-    matches: Ids
-    match_strengths: Floats
-    named: Ids
-    named_sums: Floats
-    linked: Ids
-    linked_votes: Floats
-    touched: Ids
-    voted: Ids
-    best_voted: Ids
-    best_votes: Floats
-    votes: Floats
-    links: Floats
-    slots: NDArray[np.uint16]
-    text_sums: Floats
-    dense: Floats
-    read_columns: Ids
-    read_values: Floats
-    candidates: Ids
-    candidate_votes: Floats
-    evidence: Floats
-    commonness: Floats
-    network: NetworkScratch
-    scores: Floats
 
 
 @kernel

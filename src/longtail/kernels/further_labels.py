@@ -61,12 +61,16 @@ def write_further(
 
     Parameters
     ----------
-    query, scale, graph, walk, label_of_row, head, head_scale, node_bias, votes, met, n_met
+    query, scale, graph, walk
         See `_add_met`; frequent labels that the walk has not met are compared first.
     starts : int32 (at least 1,)
         Scratch.
+    label_of_row, head, head_scale, node_bias
+        See `_add_met`.
     frequent : int32 (n_frequent,)
         The most frequent labels, the first ones first; see `_add_frequent`.
+    votes, met, n_met
+        See `_add_met`.
     n : int
         Candidates in the answer, at least 1.
     ids, scores : int32, float32 (k,)

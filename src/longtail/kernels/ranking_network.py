@@ -81,9 +81,10 @@ def write_ranking_slopes(
 
     Parameters
     ----------
-    logits, log_counts : float32 (n, size)
-        `log_counts` is the logarithm of how many each false candidate stands for, -inf for padding.
+    logits : float32 (n, size)
     is_true : bool (n, size)
+    log_counts : float32 (n, size)
+        The logarithm of how many each false candidate stands for, -inf for padding.
     slopes : float32 (n, size)
         Written.
     """

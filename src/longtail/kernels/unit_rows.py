@@ -114,10 +114,11 @@ def adagrad_of_units(
 
     Parameters
     ----------
-    table, rows, texts, lengths
-        As `write_units` has left them.
+    table : float32 (n_rows, dimension)
     sums : float32 (n_rows,)
         Of Adagrad: see `longtail.kernels.optimisers.adagrad_rows`.
+    rows, texts, lengths
+        As `write_units` has left them.
     gradient : float32 (n, dimension)
     scale, learning_rate, epsilon : float
     text_lengths : float32 (n,)

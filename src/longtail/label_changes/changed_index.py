@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.blend.candidates import search_bias_of, search_rows_of
 from longtail.index.biased import some_of
 from longtail.index.exact import EXACT_BELOW
 from longtail.index.graph import GraphIndex
 from longtail.index.graph_changes import with_rows, without_rows
-from longtail.index.stored import built_index, n_rows_of
+from longtail.index.stored import built_index, n_rows_of, search_bias_of, search_rows_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,8 +23,8 @@ __all__ = ["with_fewer_rows", "with_more_rows"]
 
 SEED = 0
 # Each new row is compared with all there are, and a graph takes about 20,000 products a row to be
-# built (`longtail.blend.candidates.PRODUCTS_OF_BUILDING`): 5,000 new rows cost a quarter of that.
-# Of a tenth, a graph that is built for what has come of them is the better one.
+# built (`longtail.blend.search_indices.PRODUCTS_OF_BUILDING`): 5,000 new rows cost a quarter of
+# that. Of a tenth, a graph that is built for what has come of them is the better one.
 MOST_ADDED, LARGEST_SHARE = 5_000, 0.1
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.blend.candidates import N_LABEL_NEIGHBOURS, N_POINT_NEIGHBOURS
 from longtail.blend.encoded import EncodedScorer
 from longtail.blend.label_head import LabelHead
 from longtail.blend.relations import postings_of
+from longtail.blend.search_indices import N_LABEL_NEIGHBOURS, N_POINT_NEIGHBOURS
 from longtail.compiled.blended import BlendedScorer
 from longtail.label_changes.changed_index import with_fewer_rows
 from longtail.row_store import some_rows

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.blend.candidates import (
-    N_LABEL_NEIGHBOURS,
-    N_POINT_NEIGHBOURS,
-    search_bias_of,
-)
 from longtail.blend.encoded import EncodedScorer
 from longtail.blend.label_head import LabelHead
 from longtail.blend.links import kept_links
 from longtail.blend.relations import postings_of
+from longtail.blend.search_indices import N_LABEL_NEIGHBOURS, N_POINT_NEIGHBOURS
 from longtail.compiled.blended import BlendedScorer
 from longtail.data.rows import unit_rows
 from longtail.errors import InputError, named
+from longtail.index.stored import search_bias_of
 from longtail.label_changes.changed_index import with_more_rows
 from longtail.row_store import RowStore, joined_rows
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors

@@ -88,8 +88,8 @@ class Hits:
         return sums
 
 
-def row_chunks(n_rows: int) -> Iterator[slice]:
-    """Yield consecutive slices that together cover `n_rows` rows.
+def row_chunks(n_rows: int, size: int = _CHUNK) -> Iterator[slice]:
+    """Yield consecutive slices, of at most so many rows, that together cover `n_rows` rows.
 
     Examples
     --------
@@ -97,8 +97,8 @@ def row_chunks(n_rows: int) -> Iterator[slice]:
     >>> list(row_chunks(5000))
     [slice(0, 4096, None), slice(4096, 5000, None)]
     """
-    for start in range(0, n_rows, _CHUNK):
-        yield slice(start, min(start + _CHUNK, n_rows))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
 
 
 def as_binary_csr(matrix: csr_array, name: str) -> csr_array:

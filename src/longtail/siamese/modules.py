@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from longtail.training.early_stopping import HeldOut
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.training.schedule import Schedule
-    from longtail.training.state import State
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
@@ -117,12 +116,10 @@ class EncoderModule:
             auxiliary = Corrections(
                 start, clusters[used], run.torch_device, self.auxiliary_speed, LONGEST_AUXILIARY
             )
-        batches, state = self._batches(data, network, run)
         task = SiameseTask(
             encoder=network.pairs(used),
             corrections=auxiliary,
             loss=self.loss,
-            extra_state=state,
         )
         stopping = None
         if held_out is not None:
@@ -131,28 +128,19 @@ class EncoderModule:
                 lambda: recall_of_nearest(network, auxiliary, used, truth, run.n_threads),
                 held_out.patience,
             )
+        batches = self._batches(data, network, run)
         train(task, batches, self.schedule, run, "encoder", stopping)
         return auxiliary
 
-    def _batches(
-        self, data: TrainingData, network: SiameseNetwork, run: TrainingRun
-    ) -> tuple[Batches, State]:
-        """Return the source of batches, and what a checkpoint must keep of it."""
-        if self.label_power is None:
-            near = self._neighbourhoods(data, network, run)
-            return near, near.state()
-        of_labels = LabelBatches(
-            labels=data.labels, batch_size=self.batch_size, power=self.label_power
-        )
-        return of_labels, {}
-
-    def _neighbourhoods(
-        self, data: TrainingData, network: SiameseNetwork, run: TrainingRun
-    ) -> NeighbourhoodBatches:
-        """Return NGAME's batches: a pool is the true labels of the batch's points.
+    def _batches(self, data: TrainingData, network: SiameseNetwork, run: TrainingRun) -> Batches:
+        """Return batches over labels, or NGAME's: a pool is the true labels of the batch's points.
 
         Random labels fill it up to a multiple of 64, as they do every `SharedPool`.
         """
+        if self.label_power is not None:
+            return LabelBatches(
+                labels=data.labels, batch_size=self.batch_size, power=self.label_power
+            )
         return NeighbourhoodBatches(
             SharedPool.in_batch(data.labels, batch_size=self.batch_size),
             lambda: network.vectors(Side.POINTS),
@@ -239,7 +227,6 @@ class ClassifierModule:
         frozen = FrozenPairs(points, texts, self.dropout, run.torch_device)
         mined = self._mined(data, points, unit(texts + start), run)
         batches: Batches = mined
-        state: State = {}
         if not self.freeze_encoder:
 
             def anew(n_before: int) -> SharedPool:
@@ -248,13 +235,11 @@ class ClassifierModule:
                 labels = unit(read + corrections.of_labels())
                 return self._mined(data, network.vectors(Side.POINTS), labels, run, n_before)
 
-            batches = moving = RefreshedPool(mined, anew, refresh_every=self.refresh_every)
-            state = moving.state()
+            batches = RefreshedPool(mined, anew, refresh_every=self.refresh_every)
         task = SiameseTask(
             encoder=frozen if self.freeze_encoder else network.pairs(used),
             corrections=corrections,
             loss=self.loss,
-            extra_state=state,
         )
         train(task, batches, self.schedule, run, "classifiers")
         return corrections.of_labels(), block

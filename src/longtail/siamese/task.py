@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -362,8 +362,6 @@ class SiameseTask:
     corrections : Corrections or None
         None leaves the texts alone, as NGAME does.
     loss : PairLoss
-    extra_state : dict
-        Live arrays and tensors of others that a checkpoint must keep, too.
 
     Examples
     --------
@@ -386,7 +384,6 @@ class SiameseTask:
     encoder: SiameseEncoder
     corrections: Corrections | None
     loss: PairLoss
-    extra_state: State = field(default_factory=dict)
 
     def step(
         self,
@@ -418,4 +415,4 @@ class SiameseTask:
     def state(self) -> State:
         """See `longtail.training.loop.Task.state`."""
         corrections = {} if self.corrections is None else self.corrections.state()
-        return {**self.encoder.state(), **corrections, **self.extra_state}
+        return {**self.encoder.state(), **corrections}

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from longtail.training.state import State
+
     Ids = NDArray[np.int64]
 
 __all__ = [
@@ -97,9 +99,9 @@ def label_chunks(batch: Batch, n_labels: int, size: int) -> Iterator[Batch]:
     """
     for first in range(0, n_labels, size):
         last = min(first + size, n_labels)
-        own = (batch.positive_columns >= first) & (batch.positive_columns < last)
-        columns = batch.positive_columns[own] - first
-        yield Batch(batch.points, np.arange(first, last), batch.positive_rows[own], columns)
+        is_inside = (batch.positive_columns >= first) & (batch.positive_columns < last)
+        columns = batch.positive_columns[is_inside] - first
+        yield Batch(batch.points, np.arange(first, last), batch.positive_rows[is_inside], columns)
 
 
 class Batches(Protocol):
@@ -111,6 +113,10 @@ class Batches(Protocol):
 
     def epoch(self, random: np.random.Generator) -> Iterator[Batch]:
         """Yield the batches of one epoch; the same `random`, the same batches."""
+        ...
+
+    def state(self) -> State:
+        """Return the live arrays by which later epochs differ, for checkpoints; most have none."""
         ...
 
 
@@ -148,6 +154,10 @@ class AllLabels:
             points = order[start : start + self.batch_size]
             rows, labels = _positives(self.labels, points)
             yield Batch(points, None, rows, labels)
+
+    def state(self) -> State:
+        """See `Batches.state`: there is none."""
+        return {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,6 +241,10 @@ class SharedPool:
         order = self._order(random)
         for start in range(0, len(order), self.batch_size):
             yield self._batch(order[start : start + self.batch_size], random)
+
+    def state(self) -> State:
+        """See `Batches.state`: there is none."""
+        return {}
 
     def _order(self, random: np.random.Generator) -> Ids:
         """Return all points, neighbourhood after neighbourhood, these in random order."""

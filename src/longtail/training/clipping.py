@@ -97,9 +97,9 @@ class RecentNorms:
         """See `Clipping.longest`."""
         largest = float(self._norms.max())
         limit = self._factor * largest if largest > 0 else torch.inf
-        own = min(float(norm), limit)
-        if own > 0:  # no gradient at all says nothing of how long one is
-            self._norms.copy_(torch.cat([self._norms[1:], torch.tensor([own])]))
+        length = min(float(norm), limit)
+        if length > 0:  # no gradient at all says nothing of how long one is
+            self._norms.copy_(torch.cat([self._norms[1:], torch.tensor([length])]))
         return limit
 
     def state(self) -> dict[str, Tensor]:

@@ -122,7 +122,11 @@ def train(
     """
     stage = run.scope + stage
     best = BestEpoch(stopping, task)
-    for epoch in range(_restored(task, best, run, stage), schedule.epochs):
+
+    def live() -> State:
+        return {**task.state(), **batches.state(), **best.state()}
+
+    for epoch in range(_restored(live(), run, stage), schedule.epochs):
         if best.is_long_ago(epoch):
             break
         started = time.perf_counter()
@@ -135,8 +139,7 @@ def train(
         run.history.append(entry if quality is None else entry | {"quality": quality})
         if run.checkpoints is not None and not processes().rank:
             is_last = epoch + 1 == schedule.epochs or best.is_long_ago(epoch + 1)
-            state = {**task.state(), **best.state()}
-            run.checkpoints.save(stage, epoch + 1, state, run.history, ends_stage=is_last)
+            run.checkpoints.save(stage, epoch + 1, live(), run.history, ends_stage=is_last)
         report = EpochReport(stage, epoch + 1, schedule.epochs, loss, quality)
         for callback in run.callbacks:
             callback.on_epoch(report)
@@ -172,10 +175,9 @@ def _epoch(
     return float(np.mean(losses)) if losses else math.nan
 
 
-def _restored(task: Task, best: BestEpoch, run: TrainingRun, stage: str) -> int:
+def _restored(state: State, run: TrainingRun, stage: str) -> int:
     """Write a checkpoint over the live state and return how many epochs it has behind it."""
     checkpoint = run.checkpoints.load(stage) if run.checkpoints is not None else None
-    state = {**task.state(), **best.state()}
     if checkpoint is None or not state.keys() <= checkpoint.arrays.keys():
         return 0  # there is none, or it is of a version that trained other things
     if any(checkpoint.arrays[name].size != math.prod(part.shape) for name, part in state.items()):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from longtail.training.state import State
+
 __all__ = ["LabelBatches", "NeighbourhoodBatches", "RefreshedPool"]
 
 
@@ -102,8 +104,8 @@ class NeighbourhoodBatches:
         """Return whether each point is a neighbourhood of its own: then batches are random."""
         return np.array_equal(self._clusters, np.arange(len(self._clusters)))
 
-    def state(self) -> dict[str, NDArray[np.integer]]:
-        """Return what a checkpoint must keep, so that a resumed run has the same batches."""
+    def state(self) -> State:
+        """See `Batches.state`: a run that is resumed has the same batches."""
         return {"neighbourhoods": self._clusters, "neighbourhoods.age": self._age}
 
     def _refresh(self, n_before: int) -> None:
@@ -183,8 +185,8 @@ class RefreshedPool:
         pool = replace(self._pool, groups=groups, shortlists=self._shortlists)
         yield from pool.epoch(random)
 
-    def state(self) -> dict[str, NDArray[np.integer]]:
-        """Return what a checkpoint must keep, so that a resumed run has the same batches."""
+    def state(self) -> State:
+        """See `Batches.state`: a run that is resumed has the same batches."""
         return {
             "pool.neighbourhoods": self._clusters,
             "pool.shortlists": self._shortlists,
@@ -249,3 +251,7 @@ class LabelBatches:
             points = np.unique(by_label.indices[of_each]).astype(np.int64)
             true = self.labels[points][:, pool].tocoo()
             yield Batch(points, pool, true.row.astype(np.int64), true.col.astype(np.int64))
+
+    def state(self) -> State:
+        """See `Batches.state`: there is none."""
+        return {}

@@ -128,12 +128,12 @@ def share_of(batch: Batch) -> Batch | None:
         return batch
     if len(batch.points) < count:
         return None
-    own = batch.positive_rows % count == rank
+    is_of_rank = batch.positive_rows % count == rank
     return replace(
         batch,
         points=np.ascontiguousarray(batch.points[rank::count]),
-        positive_rows=batch.positive_rows[own] // count,
-        positive_columns=batch.positive_columns[own],
+        positive_rows=batch.positive_rows[is_of_rank] // count,
+        positive_columns=batch.positive_columns[is_of_rank],
         in_loss=None if batch.in_loss is None else batch.in_loss[rank::count],
     )
 

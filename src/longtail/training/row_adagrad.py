@@ -92,8 +92,8 @@ class RowAdagrad:
         """
         read: NDArray[Any] = slopes
         if processes().count > 1:
-            own = bags.times(of_bfloat16(slopes), n_training_threads())
-            rows, summed = add_up_arrays(len(table), rows, own)
+            of_process = bags.times(of_bfloat16(slopes), n_training_threads())
+            rows, summed = add_up_arrays(len(table), rows, of_process)
             bags, read = Bags.of(eye_array(len(rows), dtype=np.float32, format="csr")), summed
         arrays = (table, self.sums, rows, *bags[:3], read, learning_rate, EPSILON, seed)
         in_threads(lambda start, stop: adagrad_of_sums(*arrays, start, stop), len(rows))

@@ -222,7 +222,7 @@ class SampledSlopes(NamedTuple):
         ends = np.cumsum(counts, dtype=np.int32)
         firsts = range(0, n, chunk)
         used = [slice(room[i], room[i] + counts[i : i + chunk].sum()) for i in firsts]
-        entries = (np.concatenate([part[own] for own in used]) for part in (values, labels))
+        entries = (np.concatenate([part[filled] for filled in used]) for part in (values, labels))
         by_point = csr_array((*entries, np.append(np.int32(0), ends)), shape=products.shape)
         return cls(float(losses.sum()) / n, by_point, sums.sum(axis=0))
 

@@ -161,8 +161,8 @@ class PoolUnits:
         self, optimiser: RowAdagrad, gradient: Floats, scale: float, learning_rate: float
     ) -> None:
         """Step the table against `scale` times the gradient by `unit`."""
-        own = (self._rows, self._texts, self._lengths, gradient)
-        optimiser.step_by_units(self._table, *own, scale, learning_rate)
+        read = (self._rows, self._texts, self._lengths, gradient)
+        optimiser.step_by_units(self._table, *read, scale, learning_rate)
 
 
 def n_bytes_dropped(share: float) -> int:

@@ -98,13 +98,13 @@ class AveragedTask:
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Let the weights be their mean, if there is one yet, and give them back at the end."""
-        own = {name: weight.clone() for name, weight in self._weights.items()}
+        before = {name: weight.clone() for name, weight in self._weights.items()}
         self.take_over()
         try:
             yield
         finally:
             for name, weight in self._weights.items():
-                weight.copy_(own[name])
+                weight.copy_(before[name])
 
     def take_over(self) -> None:
         """Let the weights be their mean from now on, if there is one yet."""
