@@ -183,7 +183,8 @@ class LongtailTraining:
 
         `n_asked` are the points that the sources will learn from, too; None if they will not.
         """
-        run, shown = self.run, unseen_if_any(held_out, data)
+        run = self.run
+        shown, are_unseen = unseen_if_any(held_out, data)
         points = scorer.encoder.encode(shown.bags(), run.n_threads)
         further = in_background(partial(_further_scales, scorer, shown, points), run.n_threads)
         scorer = self._with_voters(scorer, data, held_out)
@@ -192,7 +193,7 @@ class LongtailTraining:
             shown,
             points,
             data.labels,
-            is_unseen=shown is held_out,
+            is_unseen=are_unseen,
             n_threads=run.n_threads,
         )
         if n_asked is None or n_asked + data.labels.shape[0] <= VERY_FEW_POINTS:
