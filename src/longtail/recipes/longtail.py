@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast, get_args
 
 from longtail.blend.candidates import SearchSizes
-from longtail.blend.linear_source import Pieces, n_words_known
+from longtail.blend.linear_source import Pieces
 from longtail.blend.shared_space import SharedSpace
+from longtail.blend.token_traits import n_words_known
 from longtail.compiled.scorer import StorageType
 from longtail.errors import InputError
 from longtail.estimators.estimator import VERY_FEW_POINTS

@@ -11,9 +11,10 @@ from longtail.blend.candidates import CandidateSearch
 from longtail.blend.further_scale import learn_further_scale, learn_further_text_scale
 from longtail.blend.held_out_lesson import HeldOutLesson
 from longtail.blend.label_head import LabelHead
-from longtail.blend.linear_source import linear_source, n_pieces_a_word
+from longtail.blend.linear_source import linear_source
 from longtail.blend.near_voters import MOST_ASKED, with_voters_for
 from longtail.blend.relations import LabelRelations
+from longtail.blend.token_traits import n_pieces_a_word
 from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.scorer import CompiledScorer, as_storage
 from longtail.data.rows import evenly_spaced
