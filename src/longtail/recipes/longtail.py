@@ -33,7 +33,7 @@ FEW_POINTS, MANY_POINTS = 50_000, 200_000
 FREQUENT = 20  # points a label, on average, from which its own vector learns enough
 VERY_FREQUENT, FEW_LABELS = 50, 5_000  # labels that smaller logits rank better
 NOT_RARE = 5  # from which what its points' words have in common tells more than chance does
-FEW_WORDS = 4  # and pairs of a text: with fewer, all their pieces take no time worth naming
+FEW_WORDS_AND_PAIRS = 4  # of a text: with fewer, all their pieces take no time worth naming
 MANY_PIECES = 80  # of a word: those of twenty characters
 FOUND_OF_STRINGS = 150  # labels, in place of 30
 MANY_HELD_OUT = 9_000
@@ -283,7 +283,7 @@ class LongtailClassifier(RerankedEstimator):
         """
         if self.pieces is not None:
             return cast("Pieces", self.pieces)
-        has_few_words = n_words < FEW_WORDS
+        has_few_words = n_words < FEW_WORDS_AND_PAIRS
         least = NOT_RARE if n_points <= FEW_POINTS or has_few_words else FREQUENT
         if n_label_pairs <= least * n_labels:
             return "no"
