@@ -19,7 +19,7 @@ from longtail.blend.relations import LabelRelations
 from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
 from longtail.metrics import recall_at_k
-from longtail.recipes import longtail as longtail_recipe
+from longtail.recipes import longtail_training
 from longtail.recipes.longtail import LongtailClassifier
 
 N_LABELS, DIMENSION = 400, 8
@@ -114,8 +114,8 @@ def test_nothing_is_learnt_of_texts_without_points_or_texts(points):
 
 
 def test_a_model_has_the_scales_that_held_out_points_taught(monkeypatch):
-    monkeypatch.setattr(longtail_recipe, "learn_further_scale", lambda *_: 3.0)
-    monkeypatch.setattr(longtail_recipe, "learn_further_text_scale", lambda *_: 7.0)
+    monkeypatch.setattr(longtail_training, "learn_further_scale", lambda *_: 3.0)
+    monkeypatch.setattr(longtail_training, "learn_further_text_scale", lambda *_: 7.0)
     texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
     model = LongtailClassifier(dimension=8, epochs=1, n_threads=1).fit(texts, labels)
     parts = model.predictor_.scorer.parts

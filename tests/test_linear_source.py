@@ -8,7 +8,8 @@ from scipy.sparse import csr_array
 
 from longtail import LongtailClassifier, load
 from longtail.blend.candidates import CandidateSearch, SearchSizes
-from longtail.blend.linear_source import linear_source, n_pieces_a_word, n_words_known
+from longtail.blend.linear_source import linear_source
+from longtail.blend.token_traits import n_pieces_a_word, n_words_known
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.compiled.expanded import expanded
 from longtail.training.run import TrainingData, TrainingRun

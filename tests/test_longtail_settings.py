@@ -33,7 +33,7 @@ def test_vectors_are_no_shorter_in_scripts_without_spaces(n_points):
 def test_it_is_told_by_the_data_that_a_script_has_no_spaces():
     points = csr_array((20_001, 1), dtype=np.float32)
     data = TrainingData(points, points, is_word=np.array([False]), is_unspaced=True)
-    assert LongtailClassifier()._space_for(data).dimension == 256
+    assert LongtailClassifier().space_for(data).dimension == 256
 
 
 def test_held_out_points_count_where_they_are_learnt_from_in_the_end():
@@ -56,13 +56,13 @@ def points_and_labels(n_points, n_labels=1, n_pairs=0):
 @pytest.mark.parametrize(("n_held_out", "expected"), [(0, False), (2_000, True), (2_001, False)])
 def test_sources_learn_again_where_points_are_few_in_all(n_held_out, expected):
     data, held_out = points_and_labels(48_000), points_and_labels(n_held_out)
-    assert LongtailClassifier()._learns_again(data, held_out) == expected
+    assert LongtailClassifier().learns_again(data, held_out) == expected
 
 
 def test_pieces_are_the_same_where_sources_learn_again():
     data, more = points_and_labels(200, 20, n_pairs=90), points_and_labels(50, 20, n_pairs=11)
-    assert LongtailClassifier()._pieces_read(data, more) == "all"  # 101 are more than 5 a label
-    assert LongtailClassifier()._pieces_read(data, points_and_labels(50, 20, n_pairs=10)) == "no"
+    assert LongtailClassifier().pieces_of(data, more) == "all"  # 101 are more than 5 a label
+    assert LongtailClassifier().pieces_of(data, points_and_labels(50, 20, n_pairs=10)) == "no"
 
 
 def test_batches_are_smaller_where_their_points_have_many_labels():

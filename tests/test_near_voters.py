@@ -13,7 +13,7 @@ from longtail import LongtailClassifier
 from longtail.blend.candidates import CandidateSearch, SearchSizes
 from longtail.blend.near_voters import MANY_VOTERS, with_voters_for
 from longtail.compiled.expanded import expanded
-from longtail.recipes import longtail as longtail_recipe
+from longtail.recipes import longtail_training
 from longtail.training.run import TrainingData
 
 N_POINTS, N_GROUPS = 600, 6
@@ -69,9 +69,9 @@ def test_a_near_point_says_more_than_several_that_are_far(n_that_gain, expected)
 
 def test_points_from_all_over_are_asked(monkeypatch):
     given = []
-    monkeypatch.setattr(longtail_recipe, "MOST_ASKED", 4)
+    monkeypatch.setattr(longtail_training, "MOST_ASKED", 4)
     monkeypatch.setattr(
-        longtail_recipe,
+        longtail_training,
         "with_voters_for",
         lambda search, points, truth, seen: given.append((truth.indices, seen.shape)) or search,
     )
@@ -81,7 +81,8 @@ def test_points_from_all_over_are_asked(monkeypatch):
     features, own = model.predictor_.vectorizer.transform(texts), csr_array(np.eye(20))
     data, held_out = TrainingData(features[:9], own[:9]), TrainingData(features, own)
     given.clear()
-    model._with_voters(scorer, data, held_out, model.run_)
+    training = longtail_training.LongtailTraining(settings=model, pieces="no", run=model.run_)
+    training._with_voters(scorer, data, held_out)
     ((asked, seen_shape),) = given
     assert len(asked) == 4
     assert asked.max() > 12

@@ -19,6 +19,7 @@ from longtail.data.from_python import labels_from
 from longtail.data.text_column import TextColumn
 from longtail.demo.data import wordnet
 from longtail.recipes import longtail as longtail_recipe
+from longtail.recipes import longtail_training
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.ngame import NGAME
 
@@ -90,7 +91,7 @@ def test_they_count_where_many_points_are_learnt_from_in_the_end(
     few, very_few, expected, monkeypatch
 ):
     monkeypatch.setattr(longtail_recipe, "FEW_POINTS", few)
-    monkeypatch.setattr(longtail_recipe, "VERY_FEW_POINTS", very_few)
+    monkeypatch.setattr(longtail_training, "VERY_FEW_POINTS", very_few)
     called, without = [], HeldOutLesson.without_own_labels
 
     def noted(lesson, labels, run):

@@ -21,7 +21,7 @@ from longtail.data.split import held_out_split
 from longtail.errors import InputError
 from longtail.estimators.calibrating import calibrated
 from longtail.metrics.hits import true_among
-from longtail.recipes import longtail as longtail_recipe
+from longtail.recipes import longtail_training
 from longtail.recipes.astec import Astec
 from longtail.recipes.fusion_learning import choose_fusion
 from longtail.recipes.longtail import LongtailClassifier
@@ -170,7 +170,7 @@ def test_they_do_not_tell_how_further_labels_are_ranked(monkeypatch):
     given = []
     for name in ("learn_further_scale", "learn_further_text_scale"):
         noted = partial(lambda *parts: given.append(parts[3].indices) or 1.0, name)
-        monkeypatch.setattr(longtail_recipe, name, noted)
+        monkeypatch.setattr(longtail_training, name, noted)
     dataset, pairs = with_pairs()
     model = LongtailClassifier(dimension=8, epochs=1, n_threads=1)
     model.fit_dataset(dataset, set_aside=pairs)

@@ -234,22 +234,35 @@ class Predictor:
             If `X` is not what the model was trained on, or k is out of range.
         """
         k = _checked_k(k)
+        ids, probabilities = self._answers(X, k, n_threads, restriction)
+        n_missing = k - ids.shape[1]
+        if not n_missing:
+            return ids, probabilities
+        more = (0, 0), (0, n_missing)
+        return (
+            np.pad(ids, more, constant_values=-1),
+            np.pad(probabilities, more, constant_values=-np.inf),
+        )
+
+    def _answers(
+        self,
+        X: Sequence[str] | csr_array,
+        k: int,
+        n_threads: int | None,
+        restriction: Restriction | None,
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `predict_topk`; without a restriction, of no more labels than the model has."""
         one = self._one if restriction is None and is_one_text(X) else None
         n_possible = min(k, self.n_labels)
         if one is not None:
-            best, own = one.top_k(X[0], n_possible)
-        else:
-            with interruptible():
-                bags = self.bags(X)
-                n_threads = n_usable_threads(1 if bags.n_rows == 1 else n_threads)
-                if restriction is not None:
-                    return restriction.top_k(self.scorer, self.calibration, bags, k, n_threads)
-                best, scores = self.scorer.top_k(bags, n_possible, n_threads)
-                own = self.calibration.probabilities(scores)
-        if n_possible == k:
-            return best, own
-        more = (0, 0), (0, k - n_possible)
-        return np.pad(best, more, constant_values=-1), np.pad(own, more, constant_values=-np.inf)
+            return one.top_k(X[0], n_possible)
+        with interruptible():
+            bags = self.bags(X)
+            n_threads = n_usable_threads(1 if bags.n_rows == 1 else n_threads)
+            if restriction is not None:
+                return restriction.top_k(self.scorer, self.calibration, bags, k, n_threads)
+            ids, scores = self.scorer.top_k(bags, n_possible, n_threads)
+            return ids, self.calibration.probabilities(scores)
 
     def explain(
         self,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from longtail.scorers.sparse_label_vectors import SparseLabelVectors
     from longtail.training.run import TrainingData, TrainingRun
 
-__all__ = ["Pieces", "linear_source", "n_pieces_a_word", "n_words_known"]
+__all__ = ["Pieces", "linear_source"]
 
 Pieces = Literal["no", "beginnings", "all"]
 
@@ -104,46 +104,3 @@ def _features_read(data: TrainingData, pieces: Pieces) -> NDArray[np.bool_] | No
     if data.is_word is None or data.is_beginning is None or pieces == "no":
         return data.is_word
     return data.is_word | data.is_beginning
-
-
-def n_words_known(data: TrainingData) -> float:
-    """Return how many words and pairs of words of a point are features, on average.
-
-    Characters of scripts without spaces are none, and words that are in no other text tell nothing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy.sparse import csr_array
-    >>> from longtail.blend.linear_source import n_words_known
-    >>> from longtail.training.run import TrainingData
-    >>> labels = csr_array(np.ones((2, 1), np.float32))
-    >>> points = csr_array(np.array([[0.6, 0.8], [0.0, 1.0]], np.float32))
-    >>> n_words_known(TrainingData(points, labels, is_word=np.array([True, False])))
-    0.5
-    """
-    if data.is_unspaced or data.is_unknown:
-        return 0.0
-    of_points = data.features.indices
-    n_words = len(of_points) if data.is_word is None else data.is_word[of_points].sum()
-    return float(n_words / max(data.features.shape[0], 1))
-
-
-def n_pieces_a_word(data: TrainingData) -> float:
-    """Return how many pieces of words are features, for each word or pair that is one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy.sparse import csr_array
-    >>> from longtail.blend.linear_source import n_pieces_a_word
-    >>> from longtail.training.run import TrainingData
-    >>> labels = csr_array(np.ones((1, 1), np.float32))
-    >>> points = csr_array(np.array([[0.6, 0.6, 0.6]], np.float32))
-    >>> n_pieces_a_word(TrainingData(points, labels, is_word=np.array([True, False, False])))
-    2.0
-    """
-    if data.is_word is None:
-        return 0.0
-    is_word = data.is_word[data.features.indices]
-    return float(np.sum(~is_word) / max(is_word.sum(), 1))

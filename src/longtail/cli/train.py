@@ -28,7 +28,6 @@ from longtail.errors import (
     InputError,
     LongtailError,
     ModelFolderError,
-    TooLargeError,
     source_name,
 )
 from longtail.folder_exchange import is_fixed, obstacle_to
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
     from scipy.sparse import csr_array
 
-    from longtail.costs.memory_check import MemoryNeed
     from longtail.estimators.estimator import LabelEstimator
     from longtail.training.run import Callback
 
@@ -174,7 +172,7 @@ def _train(arguments: argparse.Namespace) -> int:
     estimator = _configured(arguments)
     checkpoints = _checkpoint_folder(arguments.model)
     with nullcontext() if _is_later_process() else alone_in(checkpoints, arguments.model):
-        stop = _trained(estimator, arguments, checkpoints)
+        stop = _read_train_save(estimator, arguments, checkpoints)
         if stop is not None:
             return code_of(stop)
         if not _is_later_process():
@@ -182,7 +180,7 @@ def _train(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _trained(
+def _read_train_save(
     estimator: LabelEstimator, arguments: argparse.Namespace, checkpoints: Path
 ) -> KeyboardInterrupt | None:
     """Read, train and save; return what has stopped that, if anything."""
@@ -201,7 +199,9 @@ def _trained(
     set_aside = None if arguments.filter is None else _pairs_set_aside(arguments, dataset)
     dataset, set_aside = points_of_rows(dataset, set_aside)
     notice(_statistics(dataset))
-    _announce(estimator, dataset, ignore_memory=arguments.ignore_memory)
+    from longtail.cli.training_costs import announce  # noqa: PLC0415 - loads much
+
+    announce(estimator, dataset, ignore_memory=arguments.ignore_memory)
     try:
         _fit(estimator, dataset, set_aside, checkpoints, arguments.tensorboard)
     except KeyboardInterrupt as stop:
@@ -320,55 +320,6 @@ def _pairs_set_aside(arguments: argparse.Namespace, dataset: Dataset) -> csr_arr
             f"{source_name(arguments.train)} have names. Pass ids and names by --labels FILE."
         )
     return read_filter(arguments.filter, dataset.n_points, dataset.n_labels)
-
-
-def _announce(estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool) -> None:
-    """Say how long training will take and how much memory; refuse what cannot fit."""
-    from longtail.costs.estimate import (  # noqa: PLC0415 - loads much
-        Machine,
-        estimate_training,
-        workload_of,
-    )
-    from longtail.costs.memory_check import memory_need  # noqa: PLC0415 - loads much
-    from longtail.costs.of_recipe import costs_of  # noqa: PLC0415 - loads much
-
-    costs = costs_of(estimator)
-    if costs is None:
-        return
-    workload = workload_of(dataset, estimator)
-    estimate = estimate_training(workload, costs, Machine.measured(estimator))
-    time_to_take = "" if estimate.seconds is None else f"{time_text(estimate.seconds)} and "
-    notice(f"Training will take about {time_to_take}{bytes_text(estimate.memory)} of memory.")
-    need = memory_need(dataset, estimator, workload)
-    if need is not None:
-        _warn_of_memory(need, estimator, dataset, ignore_memory=ignore_memory)
-
-
-def _warn_of_memory(
-    need: MemoryNeed, estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool
-) -> None:
-    """Warn of what may not fit, and refuse what cannot, unless that is wanted all the same."""
-    from longtail.costs.memory_check import (  # noqa: PLC0415 - loads much
-        Fit,
-        advice,
-        refuse_what_cannot_fit,
-        savings,
-    )
-
-    if need.fit is Fit.FITS:
-        return
-    if not ignore_memory:
-        try:
-            refuse_what_cannot_fit(need, dataset, estimator)
-        except TooLargeError as error:
-            raise TooLargeError(
-                f"{error} --set changes settings; --ignore-memory trains regardless."
-            ) from None
-    certainty = "will" if need.fit is Fit.CANNOT else "may"
-    notice(
-        f"longtail: warning: memory {certainty} not suffice: this process can have "
-        f"{bytes_text(need.in_reach)}. {advice(savings(dataset, estimator))}"
-    )
 
 
 def _fit(

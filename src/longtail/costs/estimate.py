@@ -131,6 +131,10 @@ class Workload:
         of_point = self.n_nonzero / self.n_points
         return n_labels * min(of_point * n_different, float(self.n_features))
 
+    def n_held_out(self, settings: LabelEstimator) -> float:
+        """Return about how many points a recipe with such settings holds out."""
+        return settings.n_held_out(self.n_points) if self.holds_out else 0.0
+
     def pool_size(self, batch_size: int, n_hard: int = 0, n_random: int = 0) -> float:
         """Return about how many labels a batch of a `SharedPool` is scored against."""
         true = DISTINCT * batch_size * self.n_label_pairs / self.n_points

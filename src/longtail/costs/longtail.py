@@ -68,10 +68,10 @@ class LongtailCosts:
 
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage."""
-        share = 1 - self._n_held_out(workload) / workload.n_points
+        share = 1 - workload.n_held_out(self.settings) / workload.n_points
         n_entries = self._n_linear_entries(workload)
         sources = self._sources(_with_share_of_points(workload, share), machine, share * n_entries)
-        n_held_out = self._n_held_out(workload)
+        n_held_out = workload.n_held_out(self.settings)
         n_asked = n_held_out or min(workload.n_points, LARGEST_HELD_OUT)
         n_scored = n_asked * self._n_candidates(workload)
         blend = n_scored * BLEND if n_held_out else 0.0  # else all scores are weighed alike
@@ -148,7 +148,7 @@ class LongtailCosts:
     def _memory_of_space(self, workload: Workload) -> float:
         """Return the bytes when vectors have been learnt: tables, bags, points, and one batch."""
         w, D = workload, self._dimension(workload)
-        n_held_out = self._n_held_out(w)
+        n_held_out = w.n_held_out(self.settings)
         goes_on = n_held_out > 0 and w.n_points <= FEW_POINTS
         # Of labels: what was learnt, their texts, and two heads of these and of points, stored.
         n_tables = (
@@ -193,10 +193,6 @@ class LongtailCosts:
         n_pieces = (w.n_nonzero - w.n_word_entries) / max(w.n_word_entries, 1)
         sizes = self.settings.candidate_sizes(n_pieces)
         return sizes.n_candidates(w.n_labels, n_more=n_related)
-
-    def _n_held_out(self, w: Workload) -> float:
-        """Return on how many points the blend is learnt."""
-        return self.settings.n_held_out(w.n_points) if w.holds_out else 0.0
 
 
 def _with_share_of_points(w: Workload, share: float) -> Workload:

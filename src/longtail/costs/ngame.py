@@ -80,8 +80,9 @@ class NGAMECosts:
             "classifiers": n_minings * (index + mined + mining) + on_pool,
         }
         sources = {"search": index + points, "linear": self._linear(w) / threads}
-        stages |= {**sources, "blend": self._n_held_out(w) * self._n_candidates(w) * BLEND}
-        if not self._n_held_out(w):
+        n_held_out = w.n_held_out(settings)
+        stages |= {**sources, "blend": n_held_out * self._n_candidates(w) * BLEND}
+        if not n_held_out:
             return stages
         again = {"relations": relating, **sources}
         if settings.freeze_encoder and not settings.text_block:
@@ -113,14 +114,15 @@ class NGAMECosts:
         """Return the bytes at the peak: tables, bags, points, one batch, the blend's views."""
         w, D, settings = workload, self._dimension(), self.settings
         weights = transformer_memory(settings)
-        goes_on = self._n_held_out(w) > 0  # while it learns from held-out points, both are there
+        n_held_out = w.n_held_out(settings)
+        goes_on = n_held_out > 0  # while it learns from held-out points, both are there
         n_tables = 7 if goes_on else 5  # texts, vectors, three heads
         tables = 4 * D * (w.n_features + n_tables * w.n_labels)
         bags = 2 * 8 * (w.n_nonzero + self._n_text_entries(w))
         n_copies = 2 + goes_on + (settings.n_near_points > 0)  # encoded, and in a graph
         points = n_copies * 4 * D * w.n_points
         batch = 3 * 4 * settings.batch_size_for(w.n_points) * self._hard_pool(w)
-        views = 4 * self._n_held_out(w) * self._n_candidates(w) * N_VIEWS
+        views = 4 * n_held_out * self._n_candidates(w) * N_VIEWS
         return weights + WITH_TORCH + OVER_KEPT * (tables + bags + points + batch + views)
 
     def _linear(self, w: Workload) -> float:
@@ -170,10 +172,6 @@ class NGAMECosts:
     def _relates(self, w: Workload) -> bool:
         """Return whether points are compared with label texts word by word."""
         return self.settings.relations and w.n_label_entries > 0
-
-    def _n_held_out(self, w: Workload) -> float:
-        """Return on how many points the blend is learnt."""
-        return self.settings.n_held_out(w.n_points) if w.holds_out else 0.0
 
 
 class DEXACosts(NGAMECosts):

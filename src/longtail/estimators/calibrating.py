@@ -28,7 +28,7 @@ def calibrated(
     Where there are none, from parts of those that it has seen: see `asked_in_part`.
     All answers to points without labels are wrong; nothing else is learnt from these.
     """
-    points = unseen_if_any(held_out, seen)
+    points = unseen_if_any(held_out, seen).points
     k = n_calibrated(points.labels)
     n_labels = points.labels.shape[1]
     answers = [

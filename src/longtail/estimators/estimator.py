@@ -152,6 +152,24 @@ class LabelEstimator(AnsweringEstimator):
                 "is None."
             )
         X, y = rereadable(X), rereadable(y)
+        dataset, form = self._dataset_of(X, y)
+        if form is LabelForm.CLASSES:  # each is all that its point has
+            check_dataset(dataset)
+            self._fit_points(without_copies(dataset)[0])
+        else:
+            self.fit_dataset(dataset)
+        self.label_form_ = form
+        if form is LabelForm.CLASSES:
+            self._own_classes = np.unique(as_classes(y))
+        if dataset.features is not None:
+            self.n_features_in_ = dataset.features.shape[1]
+            if (names := feature_names(X)) is not None:
+                self.feature_names_in_ = names
+        self._label_dtype = matrix_dtype(y)
+        return self
+
+    def _dataset_of(self, X: Any, y: Any) -> tuple[Dataset, LabelForm]:
+        """Return what `fit` is given as a data set, and the form that the labels had."""
         texts, features = None, None
         if holds_texts(X):
             texts = texts_from(X)
@@ -160,21 +178,7 @@ class LabelEstimator(AnsweringEstimator):
             features = self.reads().matrix(X)
             n_points = features.shape[0]
         labels, space, form = labels_from(y, n_points)
-        dataset = Dataset(texts, features, labels, space)
-        if form is LabelForm.CLASSES:  # each is all that its point has
-            check_dataset(dataset)
-            self._fit_joined(without_copies(dataset)[0])
-        else:
-            self.fit_dataset(dataset)
-        self.label_form_ = form
-        if form is LabelForm.CLASSES:
-            self._own_classes = np.unique(as_classes(y))
-        if features is not None:
-            self.n_features_in_ = features.shape[1]
-            if (names := feature_names(X)) is not None:
-                self.feature_names_in_ = names
-        self._label_dtype = matrix_dtype(y)
-        return self
+        return Dataset(texts, features, labels, space), form
 
     def fit_dataset(
         self,
@@ -229,9 +233,9 @@ class LabelEstimator(AnsweringEstimator):
             checkpoints = partial(
                 CheckpointFolder, checkpoint_folder, every_seconds=checkpoint_seconds
             )
-        return self._fit_joined(dataset, set_aside, callbacks, checkpoints)
+        return self._fit_points(dataset, set_aside, callbacks, checkpoints)
 
-    def _fit_joined(
+    def _fit_points(
         self,
         dataset: Dataset,
         set_aside: csr_array | None = None,
@@ -263,27 +267,23 @@ class LabelEstimator(AnsweringEstimator):
         run: TrainingRun,
         checkpoints: Callable[..., CheckpointFolder] | None,
     ) -> None:
-        """See `_fit_joined`."""
+        """See `_fit_points`."""
         self.reads().check(is_text=dataset.texts is not None)
         reads = self._reads_of(dataset, run.n_threads)
         encoded = self._encoded(dataset, reads)
         if checkpoints is not None:
-            folder = checkpoints(
-                fingerprint=self._fingerprint(dataset, encoded.features, set_aside)
-            )
+            known_by = self._fingerprint(dataset, encoded.features, set_aside)
+            folder = checkpoints(fingerprint=known_by)
             folder.announce()
             run = replace(run, checkpoints=folder)
         data, held_out = split_data(self, dataset, encoded, set_aside, run.n_threads)
         vectorizer = encoded.vectorizer
-        given = encoded.features if dataset.features is None else dataset.features
-        n_features = given.shape[1]
-        del encoded, given  # the two parts hold their own rows
+        # Of ready-made ones those that are given: centred dense columns are encoded as one more.
+        counted = encoded.features if dataset.features is None else dataset.features
+        n_features = counted.shape[1]
+        del encoded, counted  # the two parts hold their own rows
         scorer, calibration = self._trained(data, held_out, run)
-        # At the very end: one that is stopped leaves all that the fit before it has learnt.
-        for learnt in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(learnt, None)
-        self.run_ = run
-        self.predictor_ = Predictor(
+        predictor = Predictor(
             scorer=scorer,
             label_space=dataset.label_space,
             vectorizer=vectorizer,
@@ -293,6 +293,17 @@ class LabelEstimator(AnsweringEstimator):
             description=self._description(dataset, n_features, set_aside),
             reads=reads,
         )
+        self._keep(predictor, run)
+
+    def _keep(self, predictor: Predictor, run: TrainingRun) -> None:
+        """Become the estimator that has learnt this.
+
+        At the very end: a training that is stopped leaves all that the one before it has learnt.
+        """
+        for learnt in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(learnt, None)
+        self.run_ = run
+        self.predictor_ = predictor
         self.predictor_.documents["training.json"] = self.training_report()
         self.label_form_ = LabelForm.SPARSE
         self._label_dtype = np.dtype(np.float32)
@@ -310,7 +321,10 @@ class LabelEstimator(AnsweringEstimator):
     def _trained(
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> tuple[Scorer, Calibration]:
-        """Return the trained scorer and its probabilities; a base of several recipes may add."""
+        """Return the trained scorer and its probabilities.
+
+        `RerankedEstimator` alone overrides it, for the recipes that it is the base of.
+        """
         return self._learn_calibrated(data, held_out, run)
 
     def _learn_calibrated(

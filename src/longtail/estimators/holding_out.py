@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LARGEST_HELD_OUT",
     "LEAST_HELD_OUT",
+    "Shown",
     "asked_in_part",
     "can_hold_out",
     "held_out_rows",
@@ -165,11 +166,25 @@ def _n_points_of(labels: csr_array) -> NDArray[np.int64]:
     return np.bincount(labels.indices, minlength=labels.shape[1])
 
 
-def unseen_if_any(held_out: TrainingData, seen: TrainingData) -> TrainingData:
+class Shown(NamedTuple):
+    """Points by which it is learnt how far to trust what has been trained.
+
+    Attributes
+    ----------
+    points : TrainingData
+    are_unseen : bool
+        Whether they are held out; else they are parts of points that training has seen.
+    """
+
+    points: TrainingData
+    are_unseen: bool
+
+
+def unseen_if_any(held_out: TrainingData, seen: TrainingData) -> Shown:
     """Return the points that nothing was learnt from or, where there are none, parts of others."""
     if held_out.labels.shape[0] or seen.in_part is None:
-        return held_out
-    return seen.in_part
+        return Shown(held_out, are_unseen=True)
+    return Shown(seen.in_part, are_unseen=False)
 
 
 def asked_in_part(

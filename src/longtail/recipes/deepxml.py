@@ -307,18 +307,13 @@ class DeepXML(LabelEstimator):
         -------
         DeepXMLScorer
         """
-        learnt = self.surrogate.learn(self.features, data, run)  # Module I
-        n_tokens, n_labels = data.features.shape[1], data.labels.shape[1]
-        encoder, clusters = checked_surrogate(learnt, n_tokens, n_labels)
-        n_points = data.labels.shape[0]
-        features = checked_features(encoder.encode(data.bags(), run.n_threads), n_points)
+        encoder, clusters = self._encoder(data, run)  # Module I
+        features = _encoded(encoder, data, run)
         shortlister, shortlists = self._mine(features, data.labels, run)  # Module II
-        block = self.transfer.block(features.shape[1], run.torch_device)  # Module III
-        check_block(block)
+        block = self._block(features.shape[1], run)  # Module III
         ranker = self._ranker(encoder, features, block, shortlists, data, run)  # Module IV
         if self.fine_tune:  # the features are others now
-            tuned = ranker.encoder.encode(data.bags(), run.n_threads)
-            features = checked_features(tuned, n_points, features.shape[1])
+            features = _encoded(ranker.encoder, data, run, features.shape[1])
             shortlister, shortlists = self._mine(features, data.labels, run)
         reranker = self._reranked(ranker, features, shortlists, data, run)
         if self.prediction_sizes is not None:
@@ -332,6 +327,11 @@ class DeepXML(LabelEstimator):
         )
         return replace(scorer, fusion=fusion_learnt(scorer, data, held_out, run))
 
+    def _encoder(self, data: TrainingData, run: TrainingRun) -> tuple[Encoder, NDArray[np.int32]]:
+        """Learn features by the surrogate task; return them, frozen, and the labels' clusters."""
+        learnt = self.surrogate.learn(self.features, data, run)
+        return checked_surrogate(learnt, data.features.shape[1], data.labels.shape[1])
+
     def _mine(
         self, features: NDArray[np.float32], labels: csr_array, run: TrainingRun
     ) -> tuple[LabelShortlister, NDArray[np.int32]]:
@@ -344,6 +344,12 @@ class DeepXML(LabelEstimator):
                 shortlister, features, labels, seed=seed, n_threads=run.n_threads
             )
         return shortlister, checked_shortlists(shortlists, *labels.shape)
+
+    def _block(self, dimension: int, run: TrainingRun) -> TransferBlock:
+        """Return a fresh block between intermediate and final features."""
+        block = self.transfer.block(dimension, run.torch_device)
+        check_block(block)
+        return block
 
     def _ranker(
         self,
@@ -386,3 +392,11 @@ class DeepXML(LabelEstimator):
             reranker = self.reranker.learn(data, shortlists, features, ranker, run)
         check_ranker(reranker, data.features.shape[1], data.labels.shape[1])
         return reranker
+
+
+def _encoded(
+    encoder: Encoder, data: TrainingData, run: TrainingRun, dimension: int | None = None
+) -> NDArray[np.float32]:
+    """Return the features of the training points, of the dimension that they must have."""
+    found = encoder.encode(data.bags(), run.n_threads)
+    return checked_features(found, data.labels.shape[0], dimension)

@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast, get_args
 
-from longtail.blend.blend import Blend
-from longtail.blend.candidates import CandidateSearch, SearchSizes
-from longtail.blend.further_scale import learn_further_scale, learn_further_text_scale
-from longtail.blend.held_out_lesson import HeldOutLesson
-from longtail.blend.label_head import LabelHead
-from longtail.blend.linear_source import (
-    Pieces,
-    linear_source,
-    n_pieces_a_word,
-    n_words_known,
-)
-from longtail.blend.near_voters import MOST_ASKED, with_voters_for
-from longtail.blend.relations import LabelRelations
-from longtail.blend.shared_space import LearntSpace, SharedSpace, SpaceTables
-from longtail.compiled.blended import BlendedScorer
-from longtail.compiled.scorer import CompiledScorer, StorageType, as_storage
-from longtail.data.rows import evenly_spaced
+from longtail.blend.candidates import SearchSizes
+from longtail.blend.linear_source import Pieces
+from longtail.blend.shared_space import SharedSpace
+from longtail.blend.token_traits import n_words_known
+from longtail.compiled.scorer import StorageType
 from longtail.errors import InputError
 from longtail.estimators.estimator import VERY_FEW_POINTS
-from longtail.estimators.holding_out import LEAST_HELD_OUT, unseen_if_any
+from longtail.estimators.holding_out import LEAST_HELD_OUT
 from longtail.estimators.symbol_trial import symbols_tell
-from longtail.kernels.jit import in_background, n_usable_threads
+from longtail.kernels.jit import n_usable_threads
+from longtail.recipes.longtail_training import LongtailTraining
 from longtail.recipes.reranked import RerankedEstimator
-from longtail.row_store import RowStore
 from longtail.training.batches import fitting_batch_size
-from longtail.training.products import one_blas_thread
 from longtail.training.schedule import Schedule
-from longtail.training.threads import meanwhile
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from longtail.compiled.scorer import CompiledScorer
     from longtail.data.dataset import Dataset
     from longtail.scorers.calibration import Calibration
     from longtail.training.run import TrainingData, TrainingRun
@@ -50,12 +33,11 @@ FEW_POINTS, MANY_POINTS = 50_000, 200_000
 FREQUENT = 20  # points a label, on average, from which its own vector learns enough
 VERY_FREQUENT, FEW_LABELS = 50, 5_000  # labels that smaller logits rank better
 NOT_RARE = 5  # from which what its points' words have in common tells more than chance does
-FEW_WORDS = 4  # and pairs of a text: with fewer, all their pieces take no time worth naming
+FEW_WORDS_AND_PAIRS = 4  # of a text: with fewer, all their pieces take no time worth naming
 MANY_PIECES = 80  # of a word: those of twenty characters
 FOUND_OF_STRINGS = 150  # labels, in place of 30
 MANY_HELD_OUT = 9_000
 LEAST_OF_MANY, MOST_OF_MANY = 2_500, 10_000
-TAIL_WITH_TEXTS, TAIL_WITHOUT_TEXTS = 0.3, 0.5
 MOST_IN_POOL = 10_000  # true labels of a batch's points: the products grow with them
 
 
@@ -213,125 +195,14 @@ class LongtailClassifier(RerankedEstimator):
         """See `LabelEstimator`."""
         return self._learn_calibrated(data, held_out, run)[0]
 
-    @one_blas_thread()  # more of numpy's own would wait busily for what is next
     def _learn_calibrated(
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> tuple[CompiledScorer, Calibration]:
-        """See `LabelEstimator`.
+        """See `LabelEstimator`; `LongtailTraining` has the steps."""
+        pieces = self.pieces_of(data, held_out)
+        return LongtailTraining(settings=self, pieces=pieces, run=run).learn(data, held_out)
 
-        The sources are trained, and asked of held-out points. What these teach, a blend learns,
-        while the sources learn from the held-out points, too, if these are few.
-        """
-        space = self._space_for(data, held_out.labels.shape[0])
-        n_asked = held_out.labels.shape[0] if self._learns_again(data, held_out) else None
-        pieces = self._pieces_read(data, held_out)
-        scorer, tables = self._sources(space, data, run, pieces=pieces, n_asked=n_asked)
-        with run.stage("evidence"):
-            scorer, lesson, further = self._taught_by(scorer, data, held_out, n_asked, run)
-        blend = partial(lesson.learn, scorer.tail_weights, run)
-        with meanwhile(blend, run.n_threads) as blended:
-            if tables is not None:
-                relations, sizes = scorer.relations, scorer.search.sizes
-                del scorer  # the second would not fit beside it where the first just did
-                every = data.with_points_of(held_out)
-                again = run.within("again: ")
-                scorer = self._again(space, tables, relations, every, again, pieces)
-                del tables, every
-                scorer = replace(scorer, search=replace(scorer.search, sizes=sizes))
-            elif scorer.relations is not None:  # what is not trained costs next to nothing
-                more = (held_out.features, held_out.labels, run.n_threads)
-                scorer = replace(scorer, relations=scorer.relations.linked_also_by(*more))
-            with run.stage("blend"):
-                compiled = CompiledScorer.of(scorer, as_storage(self.storage), run.n_threads)
-                network, calibration = blended.result()
-        return compiled.with_network(network).with_further_scales(*further), calibration
-
-    def _with_voters(
-        self, scorer: BlendedScorer, data: TrainingData, held_out: TrainingData, run: TrainingRun
-    ) -> BlendedScorer:
-        """Return the scorer with as many near points voting as tell held-out points most."""
-        if self.n_near_points is not None:
-            return scorer
-        n_points = held_out.labels.shape[0]
-        asked = held_out.of_points(evenly_spaced(min(MOST_ASKED, n_points), n_points))
-        points = scorer.encoder.encode(asked.bags(), run.n_threads)
-        search = with_voters_for(scorer.search, points, asked.judged_labels, data.labels)
-        return replace(scorer, search=search)
-
-    def _taught_by(
-        self,
-        scorer: BlendedScorer,
-        data: TrainingData,
-        held_out: TrainingData,
-        n_asked: int | None,
-        run: TrainingRun,
-    ) -> tuple[BlendedScorer, HeldOutLesson, tuple[float, float]]:
-        """Return what held-out points teach: who votes, a blend, and how labels that follow rank.
-
-        `n_asked` are the points that the sources will learn from, too; None if they will not.
-        """
-        shown = unseen_if_any(held_out, data)
-        points = scorer.encoder.encode(shown.bags(), run.n_threads)
-        further = in_background(partial(_further_scales, scorer, shown, points), run.n_threads)
-        scorer = self._with_voters(scorer, data, held_out, run)
-        lesson = HeldOutLesson.of(
-            scorer,
-            shown,
-            points,
-            data.labels,
-            is_unseen=shown is held_out,
-            n_threads=run.n_threads,
-        )
-        if n_asked is None or n_asked + data.labels.shape[0] <= VERY_FEW_POINTS:
-            lesson = lesson.without_own_labels(shown.labels, run)
-        return scorer, lesson, further.result()
-
-    def _sources(
-        self,
-        space: SharedSpace,
-        data: TrainingData,
-        run: TrainingRun,
-        start: SpaceTables | None = None,
-        relations: LabelRelations | None = None,
-        *,
-        pieces: Pieces,
-        n_asked: int | None = None,
-    ) -> tuple[BlendedScorer, SpaceTables | None]:
-        """Train everything that scores a candidate; return also what training can go on from.
-
-        Where the scorer is for `n_asked` points only, since the sources then learn again: its
-        search is built in less time, and their tables are kept. When they learn again, `start` are
-        these tables, and `relations` those of the same labels to fewer points.
-        """
-        with run.stage("shared space"):
-            store = RowStore(as_storage(self.storage), run.n_threads)
-            learnt = space.learn(data, run, start, store=store, goes_on=n_asked is not None)
-        with run.stage("search"):
-            scorer = self._searching(learnt, relations, data, run, n_asked)
-        tables = learnt.tables
-        del learnt  # the search has its own vectors where some labels have none
-        with run.stage("linear"):
-            linear, is_read = linear_source(data, scorer.search, self.cost, run, pieces=pieces)
-            return replace(scorer, linear=linear, is_read=is_read), tables
-
-    def _again(
-        self,
-        first: SharedSpace,
-        tables: SpaceTables,
-        relations: LabelRelations | None,
-        data: TrainingData,
-        run: TrainingRun,
-        pieces: Pieces,
-    ) -> BlendedScorer:
-        """Train the sources on the held-out points too; the space goes on from where it was."""
-        usual = self._space_for(data)
-        # More points may be given shorter vectors and smaller logits, but these have their length,
-        # and the blend has learnt from logits of the first scale.
-        again = usual.schedule.again()
-        space = replace(usual, schedule=again, dimension=first.dimension, scale=first.scale)
-        return self._sources(space, data, run, tables, relations, pieces=pieces)[0]
-
-    def _learns_again(self, data: TrainingData, held_out: TrainingData) -> bool:
+    def learns_again(self, data: TrainingData, held_out: TrainingData) -> bool:
         """Return whether the sources shall see the held-out points too, once the blend is learnt.
 
         Where points are few, each counts; where they are many, it would double the time for little.
@@ -339,14 +210,14 @@ class LongtailClassifier(RerankedEstimator):
         n_held_out: int = held_out.labels.shape[0]
         return bool(0 < n_held_out <= FEW_POINTS - data.labels.shape[0])
 
-    def _pieces_read(self, data: TrainingData, held_out: TrainingData) -> Pieces:
+    def pieces_of(self, data: TrainingData, held_out: TrainingData) -> Pieces:
         """Return which pieces of words linear classifiers read; the same if they learn again."""
         n_points, n_labels = data.labels.shape
         n_label_pairs = data.labels.nnz + held_out.labels.nnz
         n_in_all = n_points + held_out.labels.shape[0]
         return self.pieces_for(n_in_all, n_labels, n_label_pairs, n_words_known(data))
 
-    def _space_for(self, data: TrainingData, n_held_out: int = 0) -> SharedSpace:
+    def space_for(self, data: TrainingData, n_held_out: int = 0) -> SharedSpace:
         """Return how the points, labels and texts of a training set are trained."""
         n_points, n_labels = data.labels.shape
         has_pieces = data.is_word is not None and not data.is_word.all()
@@ -412,7 +283,7 @@ class LongtailClassifier(RerankedEstimator):
         """
         if self.pieces is not None:
             return cast("Pieces", self.pieces)
-        has_few_words = n_words < FEW_WORDS
+        has_few_words = n_words < FEW_WORDS_AND_PAIRS
         least = NOT_RARE if n_points <= FEW_POINTS or has_few_words else FREQUENT
         if n_label_pairs <= least * n_labels:
             return "no"
@@ -440,46 +311,6 @@ class LongtailClassifier(RerankedEstimator):
             n_near_labels=self.n_near_labels,
             beam=self.beam,
         )
-
-    def _searching(
-        self,
-        space: LearntSpace,
-        relations: LabelRelations | None,
-        data: TrainingData,
-        run: TrainingRun,
-        n_asked: int | None,
-    ) -> BlendedScorer:
-        """Return a scorer whose search works; its linear part and its blend are yet to come."""
-        search = CandidateSearch.build(
-            space.heads[0].vectors,
-            space.points,
-            data.labels,
-            sizes=self.candidate_sizes(n_pieces_a_word(data)),
-            seed=run.seed_for("search"),
-            n_threads=run.n_threads,
-            n_asked=n_asked,
-            bias=space.heads[0].bias_of_cosine(),
-        )
-        first, *others = space.heads
-        usual = TAIL_WITHOUT_TEXTS if data.label_features is None else TAIL_WITH_TEXTS
-        blend = Blend.untaught(
-            search,
-            (LabelHead.of_search(search, first.bias, first.scale), *others),
-            LabelRelations.of_data(data, run.n_threads, relations),
-            data.labels,
-            tail=usual if self.tail is None else self.tail,
-        )
-        return BlendedScorer(encoder=space.encoder, **blend.parts())
-
-
-def _further_scales(
-    scorer: BlendedScorer, shown: TrainingData, points: NDArray[np.float32]
-) -> tuple[float, float]:
-    """Return how labels that follow the candidates are ranked: by vectors, and by texts."""
-    of_points = (points, scorer.heads[0], shown.judged_labels)
-    scale = learn_further_scale(*of_points)
-    texts = (shown.features, scorer.relations)
-    return scale, learn_further_text_scale(*of_points, scale, *texts)
 
 
 def usual_dimension(n_points: int, *, has_pieces: bool, is_unspaced: bool) -> int:

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.blend.encoded import EncodedScorer
+    from longtail.blend.score_network import ScoreNetwork
     from longtail.compiled.blended import BlendedScorer
     from longtail.data.rows import Rows
+    from longtail.estimators.holding_out import Shown
     from longtail.scorers.calibration import Calibration
     from longtail.siamese.networks import SiameseArchitecture, SiameseNetwork
     from longtail.siamese.task import Corrections
@@ -282,24 +284,14 @@ class NGAME(OfTextEncoder):
             data = data._replace(label_features=_points_as_texts(data, run))
         with run.stage("encoder"):
             network = self.architecture(data.labels.shape[0]).start(data, held_out, run)
-        modules = self._modules(network, data, watched, run)
+        modules = self._modules(network, data, used, watched, run)
         encoder = network.frozen()
         scorer = scorer_around(encoder, self._sources(modules, data, relations, run))
+        shown = unseen_if_any(held_out, data)
         with run.stage("blend"):
-            shown = unseen_if_any(held_out, data)
-            points = encoder.encode(shown.bags(), run.n_threads)
-            lesson = HeldOutLesson.of(
-                scorer,
-                shown,
-                points,
-                data.labels,
-                is_unseen=shown is held_out,
-                n_threads=run.n_threads,
-            )
-            lesson = lesson.without_own_labels(shown.labels, run)
-            taught, calibration = lesson.learn(scorer.tail_weights, run)
-        if shown is held_out:
-            del scorer, lesson  # the second need not fit beside them
+            points, taught, calibration = _taught(scorer, shown, data.labels, run)
+        if shown.are_unseen:
+            del scorer  # the second need not fit beside it
             run = run.within("again: ")
             every = data.with_points_of(held_out)
             modules = self._again(modules, points, network, every, run)
@@ -313,6 +305,7 @@ class NGAME(OfTextEncoder):
         self,
         network: SiameseNetwork,
         data: TrainingData,
+        used: NDArray[np.int32],
         watched: HeldOut | None,
         run: TrainingRun,
     ) -> LearntModules:
@@ -322,7 +315,7 @@ class NGAME(OfTextEncoder):
             read = partial(network.vectors, Side.LABELS)
             like = (lambda: data.label_features) if self.is_bag else read
             clusters = _checked_clusters(self.auxiliary_clusters(data.labels, like, run), n_labels)
-        used, seen = data.of_used_labels()
+        seen = data.of_labels(used)
         with run.stage("encoder"):
             auxiliary = self.encoder_module(n_points).learn(
                 seen, network, used, clusters, watched, run
@@ -335,7 +328,7 @@ class NGAME(OfTextEncoder):
         modules = LearntModules(encoded, added, nothing if added is None else added)
         with run.stage("classifiers"):
             modules = self._classified(
-                self.classifier_module(n_points), modules, network, data, run
+                self.classifier_module(n_points), modules, network, used, seen, run
             )
             if not self.freeze_encoder:
                 encoded = EncodedPairs(network.vectors(Side.POINTS), network.vectors(Side.LABELS))
@@ -346,11 +339,11 @@ class NGAME(OfTextEncoder):
         module: ClassifierModule,
         modules: LearntModules,
         network: SiameseNetwork,
-        data: TrainingData,
+        used: NDArray[np.int32],
+        seen: TrainingData,
         run: TrainingRun,
     ) -> LearntModules:
-        """Train Module II from where it is."""
-        used, seen = data.of_used_labels()
+        """Train Module II from where it is, on the labels with points."""
         known = modules.encoded._replace(texts=modules.encoded.texts[used])
         added = modules.added.copy()
         added[used], block = module.learn(seen, network, used, known, added[used], run)
@@ -373,7 +366,7 @@ class NGAME(OfTextEncoder):
         module = self.classifier_module(every.labels.shape[0])
         module = replace(module, schedule=module.schedule.again())
         with run.stage("classifiers"):
-            return self._classified(module, modules, network, every, run)
+            return self._classified(module, modules, network, *every.of_used_labels(), run)
 
     def _sources(
         self,
@@ -407,6 +400,23 @@ class NGAME(OfTextEncoder):
         first = LabelHead.of_search(search, no_bias, SCALE)
         others = [LabelHead.of(vectors, no_bias, SCALE) for vectors in heads[1:]]
         return Blend.untaught(search, [first, *others], relations, labels, tail=self.tail)
+
+
+def _taught(
+    scorer: BlendedScorer | EncodedScorer, shown: Shown, seen: csr_array, run: TrainingRun
+) -> tuple[Floats, ScoreNetwork, Calibration]:
+    """Return vectors of points, and a blend and its probabilities that are learnt from them."""
+    points = scorer.encoder.encode(shown.points.bags(), run.n_threads)
+    lesson = HeldOutLesson.of(
+        scorer,
+        shown.points,
+        points,
+        seen,
+        is_unseen=shown.are_unseen,
+        n_threads=run.n_threads,
+    )
+    lesson = lesson.without_own_labels(shown.points.labels, run)
+    return points, *lesson.learn(scorer.tail_weights, run)
 
 
 def _auxiliary_of_labels(

@@ -1,0 +1,73 @@
+"""What ``longtail train`` says of time and memory before it trains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from longtail.cli.notices import notice
+from longtail.cli.output import bytes_text, time_text
+from longtail.costs.estimate import Machine, estimate_training, workload_of
+from longtail.costs.memory_check import (
+    Fit,
+    advice,
+    memory_need,
+    refuse_what_cannot_fit,
+    savings,
+)
+from longtail.costs.of_recipe import costs_of
+from longtail.errors import TooLargeError
+
+if TYPE_CHECKING:
+    from longtail.costs.memory_check import MemoryNeed
+    from longtail.data.dataset import Dataset
+    from longtail.estimators.estimator import LabelEstimator
+
+__all__ = ["announce"]
+
+
+def announce(estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool) -> None:
+    """Say how long training will take and how much memory; refuse what cannot fit.
+
+    Parameters
+    ----------
+    estimator : LabelEstimator
+        Of a recipe whose costs nobody has measured, nothing is said.
+    dataset : Dataset
+    ignore_memory : bool
+        Whether to train all the same.
+
+    Raises
+    ------
+    TooLargeError
+        If it is sure not to fit in memory.
+    """
+    costs = costs_of(estimator)
+    if costs is None:
+        return
+    workload = workload_of(dataset, estimator)
+    estimate = estimate_training(workload, costs, Machine.measured(estimator))
+    time_to_take = "" if estimate.seconds is None else f"{time_text(estimate.seconds)} and "
+    notice(f"Training will take about {time_to_take}{bytes_text(estimate.memory)} of memory.")
+    need = memory_need(dataset, estimator, workload)
+    if need is not None:
+        _warn_of_memory(need, estimator, dataset, ignore_memory=ignore_memory)
+
+
+def _warn_of_memory(
+    need: MemoryNeed, estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool
+) -> None:
+    """Warn of what may not fit, and refuse what cannot, unless that is wanted all the same."""
+    if need.fit is Fit.FITS:
+        return
+    if not ignore_memory:
+        try:
+            refuse_what_cannot_fit(need, dataset, estimator)
+        except TooLargeError as error:
+            raise TooLargeError(
+                f"{error} --set changes settings; --ignore-memory trains regardless."
+            ) from None
+    certainty = "will" if need.fit is Fit.CANNOT else "may"
+    notice(
+        f"longtail: warning: memory {certainty} not suffice: this process can have "
+        f"{bytes_text(need.in_reach)}. {advice(savings(dataset, estimator))}"
+    )
