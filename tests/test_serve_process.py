@@ -16,9 +16,11 @@ from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
+from uvicorn import Config
 
 from longtail import load
 from longtail.cli import main
+from longtail.errors import InputError
 from longtail.recipes.parabel import Parabel
 from longtail.serve import runner
 from serving import COMMAND, ask, counted, launched, server, until, wait_for
@@ -260,6 +262,23 @@ def test_a_port_that_is_taken_is_said(text_model_path):
     assert run.returncode == 2
     assert f"cannot listen on 127.0.0.1, port {port}: Address already in use" in run.stderr
     assert run.stderr.count("\n") == 1
+
+
+def test_a_port_that_another_server_takes_meanwhile_is_said():
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", 0))
+        port = other.getsockname()[1]
+        config = Config(None, port=port, log_config=None)
+        bind_socket = config.bind_socket
+        config.bind_socket = lambda: (bind_socket(), other.listen())[0]
+        with pytest.raises(InputError, match=f"on 127.0.0.1, port {port}: Address already in use"):
+            runner._listener(config)
+
+
+def test_clients_may_come_before_the_workers_have_started(text_model_path):
+    with starting_workers(text_model_path) as (_, port):
+        socket.create_connection(("127.0.0.1", port), timeout=20).close()
 
 
 @pytest.mark.parametrize("module", ["uvicorn", "prometheus_client"])
