@@ -81,15 +81,25 @@ def test_workers_share_counts_and_a_new_model_without_a_dropped_request(text_mod
     assert "Traceback" not in err
 
 
-def test_a_request_under_way_is_answered_before_the_server_stops(text_model_path):
-    with server(text_model_path) as (process, port):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_server_that_stops_finishes_what_is_under_way_and_takes_nothing_new(
+    text_model_path, workers
+):
+    def is_refused():
+        try:
+            ask(port, "GET", "/healthz")
+        except OSError as error:  # who comes while it closes is cut off
+            return isinstance(error, ConnectionRefusedError)
+        return False
+
+    with server(text_model_path, "--workers", workers) as (process, port):
         connection = socket.create_connection(("127.0.0.1", port), timeout=20)
         body = b'{"text": "red wine"}'
         head = f"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
         connection.sendall(head.encode() + body[:5])
         time.sleep(0.3)
         process.terminate()
-        time.sleep(0.3)
+        until(is_refused, seconds=10)
         connection.sendall(body[5:])
         assert connection.recv(4096).startswith(b"HTTP/1.1 200")
         connection.close()

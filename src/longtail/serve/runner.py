@@ -210,6 +210,12 @@ class _Workers(Multiprocess):
             self.signal_queue.append(signal.sigwait({number}))
         super().handle_signals()
 
+    def terminate_all(self) -> None:
+        """Stop the workers and refuse new clients, who would wait here until the last one stops."""
+        super().terminate_all()
+        for listener in self.sockets:
+            listener.close()
+
     def keep_subprocess_alive(self) -> None:
         """Replace workers that have ended or hang. Nothing is waited for, as uvicorn's own does.
 
