@@ -215,6 +215,16 @@ def test_ctrl_c_while_workers_start_prints_no_traceback(text_model_path):
     assert (process.returncode, "Traceback" in err) == (0, False)
 
 
+def test_workers_that_are_stopped_before_their_server_are_not_replaced(text_model_path):
+    with server(text_model_path, "--workers", 2) as (process, _):
+        process.send_signal(signal.SIGSTOP)
+        os.killpg(process.pid, signal.SIGTERM)  # as systemd does
+        until(lambda: not workers_of(process))
+        process.send_signal(signal.SIGCONT)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, "WARNING" in err) == (0, False)
+
+
 def test_a_hang_up_before_the_server_runs_is_kept_for_it(text_model_path, monkeypatch):
     def serve(*_):
         signal.pthread_kill(other.ident, signal.SIGHUP)  # such as a library's thread

@@ -221,6 +221,8 @@ class _Workers(Multiprocess):
 
         So signals are handled soon, and whoever is killed is soon replaced.
         """
+        if self.should_exit.is_set():  # they have ended, since systemd stops them, too
+            return
         for place, worker in enumerate(self.processes):
             is_alive = worker.process.is_alive()
             if is_alive and self._answers(worker):
