@@ -86,6 +86,38 @@ def test_a_silent_connection_is_kept_for_as_long_as_it_is_said(
     assert (answer.startswith(b"HTTP/1.1 200"), least < seconds < most) == (True, True)
 
 
+def status_of(connection, request):
+    """Send a request, read its answer to the end, and return the status."""
+    connection.sendall(request)
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    response.read()
+    response.close()
+    return response.status
+
+
+def test_what_comes_behind_an_answer_does_not_shorten_the_silence(text_model_path):
+    head = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\n"
+    wrong_path, wrong_method = head.replace(b"dict", b""), head.replace(b"POST", b"PUT")
+    get = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
+    pairs = [(wrong_path, b"body"), (wrong_method, b"body"), (get, b"\r\n"), (head + b"body", b"")]
+    with server(text_model_path, "--keep-alive", 60, "--max-seconds", 1) as (_, port):
+        connections = []
+        for first, then in pairs:
+            connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+            assert status_of(connection, first) in {200, 400, 404, 405}
+            connection.sendall(then)
+            connections.append(connection)
+        time.sleep(1.5)
+        for connection in connections:
+            assert status_of(connection, get) == 200
+            connection.close()
+        # The rest of a body that has been refused is not waited for as long as that.
+        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+        connection.sendall(wrong_path + b"bo")
+        assert closed_after(connection)[1].startswith(b"HTTP/1.1 404")
+
+
 @pytest.mark.parametrize("offered", ["h2c", "websocket"])
 def test_who_offers_another_protocol_gets_this_one_and_no_advice_is_logged(
     text_model_path, offered
