@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import socket
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -116,6 +116,46 @@ def test_what_comes_behind_an_answer_does_not_shorten_the_silence(text_model_pat
         connection = socket.create_connection(("127.0.0.1", port), timeout=20)
         connection.sendall(wrong_path + b"bo")
         assert closed_after(connection)[1].startswith(b"HTTP/1.1 404")
+
+
+@contextmanager
+def many_answers_asked_for(port):
+    """Ask for more than the system keeps for a client; yield the connection and their number."""
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(20)
+        connection.connect(("127.0.0.1", port))
+        n_asked = 10_000_000 // len(ask(port, "GET", "/")[1])
+        connection.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n" * n_asked)
+        yield connection, n_asked
+
+
+def test_who_takes_nothing_of_an_answer_is_cut_off(text_model_path):
+    with server(text_model_path, "--max-seconds", 1, "--keep-alive", 60) as (process, port):
+        with many_answers_asked_for(port) as (connection, _):
+            stop = time.monotonic() + 30
+            with suppress(ConnectionError):
+                while time.monotonic() < stop:
+                    connection.sendall(b"\r\n")
+                    time.sleep(0.1)
+            assert time.monotonic() < stop
+        process.terminate()
+        _, err = process.communicate(timeout=15)
+    assert (process.returncode, "Traceback" in err) == (0, False)
+
+
+def test_who_takes_answers_slowly_gets_them_all(text_model_path):
+    with (
+        server(text_model_path, "--max-seconds", 1, "--keep-alive", 60) as (_, port),
+        many_answers_asked_for(port) as (connection, n_asked),
+    ):
+        n_answers, end = 0, b""
+        stop = time.monotonic() + 4
+        while n_answers < n_asked and (part := connection.recv(65_536)):
+            n_answers += (end + part).count(b"HTTP/1.1 200")
+            end = part[-11:]
+            time.sleep(0.1 if time.monotonic() < stop else 0)
+    assert n_answers == n_asked
 
 
 @pytest.mark.parametrize("offered", ["h2c", "websocket"])

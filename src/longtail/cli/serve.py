@@ -26,7 +26,8 @@ _LIMITS = {
     "characters": "length of a text",
     "k": "labels of a text",
     "names": "names of labels that are allowed, and that are masked",
-    "seconds": "for a request's head to arrive, for its body, and for its answer to be found",
+    "seconds": "for a request's head to arrive, for its body, for its answer to be found, and for "
+    "some of it to be taken",
     "waiting": "batches, explanations and long texts that are worked on or wait, in each worker",
 }
 _ROOT_PATH = re.compile(r"[\w.~/-]*", re.ASCII)

@@ -94,7 +94,7 @@ def serve(path: Path, settings: ServerSettings, limits: Limits) -> int:
         timeout_graceful_shutdown=settings.graceful_seconds,
         access_log=False,  # a line a request would cost as much as a prediction
         server_header=False,
-        http=partial(HttpProtocol, head_seconds=limits.seconds),  # type: ignore[arg-type]  # it is called
+        http=partial(HttpProtocol, seconds=limits.seconds),  # type: ignore[arg-type]  # it is called
         ws="none",
         lifespan="on",
         log_config=_log_config(),
