@@ -56,7 +56,7 @@ class Metrics:
         )
         self._seconds = Histogram(
             "longtail_request_seconds",
-            "From the request's head to the answer's last byte handed over.",
+            "From the request's head to the answer's last byte handed over, or the client leaving.",
             ["path"],
             buckets=BUCKETS,
             registry=own,
