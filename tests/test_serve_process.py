@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -32,6 +33,23 @@ def test_counts_are_kept_where_the_user_wants_them(text_model_path, tmp_path, mo
         assert ask(port, "GET", "/metrics")[0] == 200
         assert list(tmp_path.glob("counts/*.db"))
     assert (tmp_path / "counts").exists()
+
+
+def test_counts_that_someone_deletes_are_told_by_each_process(
+    text_model_path, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", f"{tmp_path}/counts")
+    with server(text_model_path) as (process, port):
+        assert ask(port, "POST", "/predict", {"text": "red wine"})[0] == 200
+        shutil.rmtree(tmp_path / "counts")
+        assert counted(port, "longtail_texts_total") == 1
+        (tmp_path / "counts").mkdir()  # as a worker does that starts
+        assert ask(port, "POST", "/predict", {"text": "red wine"})[0] == 200
+        assert counted(port, "longtail_texts_total") == 2
+        assert counted(port, "longtail_model_ready") == 1
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert (err.count("the folder of counts"), "Traceback" in err) == (1, False)
 
 
 def test_workers_share_counts_and_a_new_model_without_a_dropped_request(text_model_path, tmp_path):
