@@ -374,6 +374,8 @@ def test_what_is_asked_by_a_client_that_has_left_is_given_up(text_model_path, mo
     until(asked, lambda: asked.application._places._value == 3)
     assert time.monotonic() - started < 5
     assert len(seen) < 10
+    counted = asked("GET", "/metrics")[2].decode()
+    assert 'longtail_requests_total{path="/predict",status="499"} 3.0' in counted
     asked.close()
 
 

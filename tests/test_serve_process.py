@@ -5,96 +5,26 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager, suppress
-from itertools import pairwise
+from contextlib import contextmanager
 from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
+from uvicorn import Config
 
 from longtail import load
 from longtail.cli import main
+from longtail.errors import InputError
 from longtail.recipes.parabel import Parabel
 from longtail.serve import runner
-
-COMMAND = "import sys; from longtail.cli import main; sys.exit(main(sys.argv[1:]))"
-
-
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
-@contextmanager
-def launched(path, *options):
-    """Start a server; yield the process and its port."""
-    port = free_port()
-    arguments = ["serve", path, "--port", port, *options]
-    process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, *map(str, arguments)],
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        yield process, port
-    finally:
-        # Its workers, too: they hold the other end of the pipe that is read to its end here.
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-
-
-@contextmanager
-def server(path, *options):
-    """Run a server; yield the process and its port."""
-    with launched(path, *options) as (process, port):
-        wait_for(process, port)
-        yield process, port
-
-
-def wait_for(process, port):
-    """Wait until a server answers."""
-    stop = time.monotonic() + 60
-    while True:
-        try:
-            if ask(port, "GET", "/healthz")[0] == 200:
-                break
-        except OSError:
-            assert process.poll() is None, process.stderr.read()
-            assert time.monotonic() < stop
-            time.sleep(0.05)
-
-
-def ask(port, method, path, body=None):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    try:
-        connection.request(method, path, None if body is None else json.dumps(body))
-        response = connection.getresponse()
-        return response.status, response.read()
-    finally:
-        connection.close()
-
-
-def counted(port, name):
-    """Return a count that the server shows."""
-    lines = ask(port, "GET", "/metrics")[1].decode().splitlines()
-    return float(next(line.split()[1] for line in lines if line.startswith(f"{name} ")))
-
-
-def until(holds, seconds=60):
-    """Wait for something to come true; fail if it does not."""
-    stop = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < stop
-        time.sleep(0.05)
+from serving import COMMAND, ask, counted, launched, server, until, wait_for
 
 
 def test_counts_are_kept_where_the_user_wants_them(text_model_path, tmp_path, monkeypatch):
@@ -103,6 +33,23 @@ def test_counts_are_kept_where_the_user_wants_them(text_model_path, tmp_path, mo
         assert ask(port, "GET", "/metrics")[0] == 200
         assert list(tmp_path.glob("counts/*.db"))
     assert (tmp_path / "counts").exists()
+
+
+def test_counts_that_someone_deletes_are_told_by_each_process(
+    text_model_path, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", f"{tmp_path}/counts")
+    with server(text_model_path) as (process, port):
+        assert ask(port, "POST", "/predict", {"text": "red wine"})[0] == 200
+        shutil.rmtree(tmp_path / "counts")
+        assert counted(port, "longtail_texts_total") == 1
+        (tmp_path / "counts").mkdir()  # as a worker does that starts
+        assert ask(port, "POST", "/predict", {"text": "red wine"})[0] == 200
+        assert counted(port, "longtail_texts_total") == 2
+        assert counted(port, "longtail_model_ready") == 1
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert (err.count("the folder of counts"), "Traceback" in err) == (1, False)
 
 
 def test_workers_share_counts_and_a_new_model_without_a_dropped_request(text_model_path, tmp_path):
@@ -152,167 +99,31 @@ def test_workers_share_counts_and_a_new_model_without_a_dropped_request(text_mod
     assert "Traceback" not in err
 
 
-def test_a_request_under_way_is_answered_before_the_server_stops(text_model_path):
-    with server(text_model_path) as (process, port):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_server_that_stops_finishes_what_is_under_way_and_takes_nothing_new(
+    text_model_path, workers
+):
+    def is_refused():
+        try:
+            ask(port, "GET", "/healthz")
+        except OSError as error:  # who comes while it closes is cut off
+            return isinstance(error, ConnectionRefusedError)
+        return False
+
+    with server(text_model_path, "--workers", workers) as (process, port):
         connection = socket.create_connection(("127.0.0.1", port), timeout=20)
         body = b'{"text": "red wine"}'
         head = f"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
         connection.sendall(head.encode() + body[:5])
         time.sleep(0.3)
         process.terminate()
-        time.sleep(0.3)
+        until(is_refused, seconds=10)
         connection.sendall(body[5:])
         assert connection.recv(4096).startswith(b"HTTP/1.1 200")
         connection.close()
         _, err = process.communicate(timeout=30)
     assert process.returncode == 0
     assert "Traceback" not in err
-
-
-def test_only_this_machine_can_reach_it_and_bad_http_is_refused(text_model_path):
-    with server(text_model_path) as (process, port):
-        table = Path(f"/proc/{process.pid}/net/tcp")  # Linux
-        if table.exists():
-            rows = [line.split() for line in table.read_text(encoding="ascii").splitlines()]
-            mine = [row[1] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"]
-            assert mine == [f"0100007F:{port:04X}"]
-        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
-        connection.sendall(b"\x00\x01 nonsense\x1b[31m\r\n\r\n")
-        assert connection.recv(4096).startswith(b"HTTP/1.1 400")
-        connection.close()
-        assert ask(port, "POST", "/predict", {"text": "\x1b[31mforged\nINFO line"})[0] == 200
-        process.terminate()
-        _, err = process.communicate(timeout=30)
-    assert "\x1b" not in err
-    assert "forged" not in err
-
-
-def closed_after(connection):
-    """Return after how many seconds the other side closes a connection, and what it has sent."""
-    started, parts = time.monotonic(), []
-    connection.settimeout(20)
-    while part := connection.recv(4096):
-        parts.append(part)
-    connection.close()
-    return time.monotonic() - started, b"".join(parts)
-
-
-def test_who_sends_no_whole_head_is_not_waited_for(text_model_path):
-    head = b"GET /healthz HTTP/1.1\r\nhost: x\r\n"
-    with server(text_model_path, "--max-seconds", 1) as (process, port):
-        for sent in (b"", b"POST /predict HTT", head, b"\r\n"):
-            connection = socket.create_connection(("127.0.0.1", port), timeout=20)
-            connection.sendall(sent)
-            seconds, answer = closed_after(connection)
-            assert (0.5 < seconds < 10, answer) == (True, b"")
-        # Neither is who keeps on sending little, nor who does so after an answer.
-        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
-        connection.sendall(head + b"\r\n")
-        assert connection.recv(4096).startswith(b"HTTP/1.1 200")
-        connection.sendall(head)
-        stop = time.monotonic() + 20
-        with suppress(OSError):
-            while time.monotonic() < stop:
-                connection.sendall(b"a: b\r\n")
-                time.sleep(0.1)
-        assert time.monotonic() < stop
-        connection.close()
-        # Who asks again and again is never cut off.
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-        stop = time.monotonic() + 2
-        while time.monotonic() < stop:
-            connection.request("GET", "/healthz")
-            assert connection.getresponse().read()
-            time.sleep(0.1)
-        connection.close()
-        process.terminate()
-        _, err = process.communicate(timeout=30)
-    assert "Traceback" not in err
-
-
-@pytest.mark.parametrize(("keep_alive", "least", "most"), [(0.4, 0.2, 4.5), (6.5, 5.5, 15)])
-def test_a_silent_connection_is_kept_for_as_long_as_it_is_said(
-    text_model_path, keep_alive, least, most
-):
-    with server(text_model_path, "--keep-alive", keep_alive, "--max-seconds", 1) as (_, port):
-        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
-        seconds, answer = closed_after(connection)
-    assert (answer.startswith(b"HTTP/1.1 200"), least < seconds < most) == (True, True)
-
-
-@pytest.mark.parametrize("offered", ["h2c", "websocket"])
-def test_who_offers_another_protocol_gets_this_one_and_no_advice_is_logged(
-    text_model_path, offered
-):
-    headers = {"connection": "Upgrade", "upgrade": offered}
-    with server(text_model_path) as (process, port):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-        for _ in range(2):
-            connection.request("GET", "/healthz", headers=headers)
-            response = connection.getresponse()
-            assert (response.status, bool(response.read())) == (200, True)
-        connection.close()
-        process.terminate()
-        _, err = process.communicate(timeout=30)
-    assert "WebSocket" not in err
-    assert "WARNING" not in err
-
-
-@pytest.mark.parametrize("pieces", ["together", "head first", "one byte at a time"])
-def test_a_request_that_offers_another_protocol_keeps_its_body(text_model_path, pieces):
-    body = b'{"text": "wine", "k": 1}'
-    offer = b"POST /predict HTTP/1.1\r\nhost: x\r\nconnection: Upgrade, HTTP2-Settings\r\n"
-    offer += b"upgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n"
-    whole = offer + f"content-length: {len(body)}\r\n\r\n".encode() + body
-    chunked = offer + b"transfer-encoding: chunked\r\n\r\n"
-    chunked += f"{len(body):x}\r\n".encode() + body + b"\r\n0\r\n\r\n"
-    sent = whole + chunked + whole.replace(b"Upgrade,", b"Upgrade, close,")
-    edges = {"together": [], "head first": [sent.find(b"{")]}
-    cuts = [0, *edges.get(pieces, range(1, len(sent))), len(sent)]
-    with server(text_model_path) as (process, port):
-        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for start, stop in pairwise(cuts):
-            connection.sendall(sent[start:stop])
-            time.sleep(0.001)
-        answer = closed_after(connection)[1]
-        assert (answer.count(b"HTTP/1.1 200"), answer.count(b'{"labels":["')) == (3, 3)
-        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
-        connection.sendall(b"CONNECT x:80 HTTP/1.1\r\nhost: x\r\n\r\n")
-        assert closed_after(connection)[1].startswith(b"HTTP/1.1 400")
-        process.terminate()
-        _, err = process.communicate(timeout=30)
-    assert "WARNING" not in err
-
-
-def is_refused(connection, line):
-    """Return whether the other side closes a connection before it has got 50 MB of a line."""
-    n_sent = 0
-    with suppress(OSError):
-        while n_sent < 50_000_000:
-            connection.sendall(line * 10_000)
-            n_sent += 10_000 * len(line)
-    connection.close()
-    return n_sent < 50_000_000
-
-
-@pytest.mark.parametrize("line", [b"a: b\r\n", b"b"], ids=["lines", "one line"])
-def test_a_head_without_end_is_not_kept(text_model_path, line):
-    with server(text_model_path) as (_, port):
-        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\na: ")
-        assert is_refused(connection, line)
-        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
-        connection.sendall(b"POST /predict HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n")
-        connection.sendall(b"\r\n2\r\n{}\r\n0\r\na: ")
-        assert is_refused(connection, line)
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-        for _ in range(4):  # a long one, again and again, is none
-            connection.request("GET", "/healthz", headers={"a": "b" * 30_000})
-            response = connection.getresponse()
-            assert (response.status, bool(response.read())) == (200, True)
-        connection.close()
 
 
 def test_a_proxy_may_take_its_path_away_or_leave_it(text_model_path):
@@ -422,6 +233,16 @@ def test_ctrl_c_while_workers_start_prints_no_traceback(text_model_path):
     assert (process.returncode, "Traceback" in err) == (0, False)
 
 
+def test_workers_that_are_stopped_before_their_server_are_not_replaced(text_model_path):
+    with server(text_model_path, "--workers", 2) as (process, _):
+        process.send_signal(signal.SIGSTOP)
+        os.killpg(process.pid, signal.SIGTERM)  # as systemd does
+        until(lambda: not workers_of(process))
+        process.send_signal(signal.SIGCONT)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, "WARNING" in err) == (0, False)
+
+
 def test_a_hang_up_before_the_server_runs_is_kept_for_it(text_model_path, monkeypatch):
     def serve(*_):
         signal.pthread_kill(other.ident, signal.SIGHUP)  # such as a library's thread
@@ -479,6 +300,23 @@ def test_a_port_that_is_taken_is_said(text_model_path):
     assert run.returncode == 2
     assert f"cannot listen on 127.0.0.1, port {port}: Address already in use" in run.stderr
     assert run.stderr.count("\n") == 1
+
+
+def test_a_port_that_another_server_takes_meanwhile_is_said():
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", 0))
+        port = other.getsockname()[1]
+        config = Config(None, port=port, log_config=None)
+        bind_socket = config.bind_socket
+        config.bind_socket = lambda: (bind_socket(), other.listen())[0]
+        with pytest.raises(InputError, match=f"on 127.0.0.1, port {port}: Address already in use"):
+            runner._listener(config)
+
+
+def test_clients_may_come_before_the_workers_have_started(text_model_path):
+    with starting_workers(text_model_path) as (_, port):
+        socket.create_connection(("127.0.0.1", port), timeout=20).close()
 
 
 @pytest.mark.parametrize("module", ["uvicorn", "prometheus_client"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +26,8 @@ _LIMITS = {
     "characters": "length of a text",
     "k": "labels of a text",
     "names": "names of labels that are allowed, and that are masked",
-    "seconds": "for a request's head to arrive, for its body, and for its answer to be found",
+    "seconds": "for a request's head to arrive, for its body, for its answer to be found, and for "
+    "some of it to be taken",
     "waiting": "batches, explanations and long texts that are worked on or wait, in each worker",
 }
 _ROOT_PATH = re.compile(r"[\w.~/-]*", re.ASCII)
@@ -103,7 +103,6 @@ def run_command(arguments: argparse.Namespace) -> int:
         raise MissingExtraError(
             f"`longtail serve` needs {error.name}. Install it with `pip install 'longtail[serve]'`."
         ) from error
-    _check_address(arguments.host, arguments.port)
     settings = ServerSettings(
         host=arguments.host,
         port=arguments.port,
@@ -135,19 +134,3 @@ def _checked_root_path(given: str) -> str:
         )
     inner = given.strip("/")
     return f"/{inner}" if inner else ""
-
-
-def _check_address(host: str, port: int) -> None:
-    """Raise InputError unless one can listen there."""
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
-        with socket.socket(family, kind, protocol) as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            trial.bind(address)
-    except (OSError, UnicodeError) as error:
-        cause = getattr(error, "strerror", None) or error
-        raise InputError(
-            f"The server cannot listen on {host}, port {port}: {cause}. Pass another --host or "
-            "--port."
-        ) from error

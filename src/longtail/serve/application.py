@@ -54,6 +54,7 @@ SECONDS_BETWEEN_LOOKS = 1.0
 SHORT_TEXT = 1_000
 N_THREADS = 2  # of each kind
 OTHER = "other"  # how a path that is not ours is counted
+CLIENT_LEFT = 499  # how a request is counted that nobody waits for any more; as nginx does
 LATER = ((b"retry-after", b"1"),)
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 JSON: Headers = ((b"content-type", b"application/json"), NOSNIFF)
@@ -196,6 +197,7 @@ class Application:
         except Refusal as refusal:
             reply = _refused(refusal)
         except ClientLeft:
+            self._count(path, CLIENT_LEFT, started)
             return
         except Exception as error:  # noqa: BLE001  # whatever it is, the client gets a sentence
             _log_failure(error)
@@ -205,8 +207,12 @@ class Application:
         headers = [length, *reply.headers]
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+        self._count(path, reply.status, started)
+
+    def _count(self, path: str, status: int, started: float) -> None:
+        """Count a request."""
         known = path if path in _PATHS else OTHER
-        self._metrics.count(known, reply.status, perf_counter() - started)
+        self._metrics.count(known, status, perf_counter() - started)
 
     async def _reply(self, path: str, scope: Scope, receive: Receive) -> Reply:
         """Return the reply to one request."""

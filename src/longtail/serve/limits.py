@@ -31,7 +31,8 @@ class Limits:
     names : int
         Names of labels that are allowed, and of those that are masked.
     seconds : float
-        For a request's head to arrive, for its body, and for its answer to be found.
+        For a request's head to arrive, for its body, for its answer to be found, and for some of it
+        to be taken.
     waiting : int
         Batches, explanations and long texts that are worked on or wait at the same time.
 

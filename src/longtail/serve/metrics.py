@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
@@ -25,13 +26,15 @@ BUCKETS = (
     *(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
 )
 
+_log = logging.getLogger("longtail.serve")
+
 
 class Metrics:
     """Counts and times of requests.
 
     Of several workers, each writes files of its own into the folder that the environment variable
     ``PROMETHEUS_MULTIPROC_DIR`` names, and whichever is asked sums up all of them: that is how
-    prometheus_client does it.
+    prometheus_client does it. Where someone has deleted them, each tells its own.
 
     Examples
     --------
@@ -56,7 +59,7 @@ class Metrics:
         )
         self._seconds = Histogram(
             "longtail_request_seconds",
-            "From the request's head to the answer's last byte handed over.",
+            "From the request's head to the answer's last byte handed over, or the client leaving.",
             ["path"],
             buckets=BUCKETS,
             registry=own,
@@ -76,6 +79,7 @@ class Metrics:
             registry=own,
         )
         self._registry = own
+        self._has_said_lost = False
         self._of_path: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 
     def count(self, path: str, status: int, seconds: float) -> None:
@@ -102,7 +106,20 @@ class Metrics:
     def text(self) -> bytes:
         """Return the page that Prometheus reads."""
         registry = self._registry
-        if self._shared_folder:
+        if self._shared_folder and self._is_in(self._shared_folder):
             registry = CollectorRegistry()
             MultiProcessCollector(registry, self._shared_folder)  # type: ignore[no-untyped-call]  # its own
         return generate_latest(registry)
+
+    def _is_in(self, folder: str) -> bool:
+        """Return whether the files of this process are in the folder; if not, say so once."""
+        if any(Path(folder).glob(f"*_{os.getpid()}.db")):
+            return True
+        if not self._has_said_lost:
+            self._has_said_lost = True
+            _log.warning(
+                "The files of this process are gone from %s, the folder of counts. Until the "
+                "server is started again, /metrics shows the counts of one process only.",
+                folder,
+            )
+        return False

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import socket
 import tempfile
 import threading
 import time
@@ -22,6 +23,7 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
+from longtail.errors import InputError
 from longtail.serve.application import Application, stopping
 from longtail.serve.connections import HttpProtocol
 from longtail.serve.metrics import SHARED_FOLDER
@@ -29,7 +31,6 @@ from longtail.serve.metrics import SHARED_FOLDER
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from socket import socket
 
     from longtail.serve.application import Receive, Reply, Scope, Send
     from longtail.serve.limits import Limits
@@ -74,7 +75,14 @@ class ServerSettings:
 
 
 def serve(path: Path, settings: ServerSettings, limits: Limits) -> int:
-    """Serve a model until SIGINT or SIGTERM, and return the exit code."""
+    """Serve a model until SIGINT or SIGTERM, and return the exit code.
+
+    Raises
+    ------
+    InputError
+        If one cannot listen where it is wanted.
+    """
+    _check_address(settings.host, settings.port)
     application = _ServedApplication(path, limits=limits, reload_on_hangup=True)
     config = uvicorn.Config(
         application,
@@ -86,7 +94,7 @@ def serve(path: Path, settings: ServerSettings, limits: Limits) -> int:
         timeout_graceful_shutdown=settings.graceful_seconds,
         access_log=False,  # a line a request would cost as much as a prediction
         server_header=False,
-        http=partial(HttpProtocol, head_seconds=limits.seconds),  # type: ignore[arg-type]  # it is called
+        http=partial(HttpProtocol, seconds=limits.seconds),  # type: ignore[arg-type]  # it is called
         ws="none",
         lifespan="on",
         log_config=_log_config(),
@@ -98,8 +106,43 @@ def serve(path: Path, settings: ServerSettings, limits: Limits) -> int:
         return 0 if server.started else 1
     with _shared_metrics() as own_folder:
         application.own_folder = own_folder
-        _Workers(config, sockets=[config.bind_socket()]).run()
+        _Workers(config, sockets=[_listener(config)]).run()
     return 0
+
+
+def _check_address(host: str, port: int) -> None:
+    """Raise InputError unless one can listen there."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        with socket.socket(family, kind, protocol) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind(address)
+    except (OSError, UnicodeError) as error:
+        raise _cannot_listen(host, port, error) from error
+
+
+def _listener(config: uvicorn.Config) -> socket.socket:
+    """Return a socket that listens before any worker does.
+
+    Several servers may bind the same port as long as none of them listens, and the workers of
+    those that come too late would fail without a word.
+    """
+    listener = config.bind_socket()
+    try:
+        listener.listen(config.backlog)
+    except OSError as error:
+        listener.close()
+        raise _cannot_listen(config.host, config.port, error) from error
+    return listener
+
+
+def _cannot_listen(host: str, port: int, error: Exception) -> InputError:
+    """Return what is said where one cannot listen."""
+    cause = getattr(error, "strerror", None) or error
+    return InputError(
+        f"The server cannot listen on {host}, port {port}: {cause}. Pass another --host or --port."
+    )
 
 
 class _ServedApplication(Application):
@@ -155,7 +198,7 @@ class _Workers(Multiprocess):
     Some signals are held back here for good, since they are then held back in workers that start.
     """
 
-    def __init__(self, config: uvicorn.Config, sockets: list[socket]) -> None:
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
         super().__init__(config, sockets)
         self._asked: dict[Process, float] = {}
         resource_tracker.ensure_running()  # which lets SIGINT through when it begins
@@ -167,11 +210,19 @@ class _Workers(Multiprocess):
             self.signal_queue.append(signal.sigwait({number}))
         super().handle_signals()
 
+    def terminate_all(self) -> None:
+        """Stop the workers and refuse new clients, who would wait here until the last one stops."""
+        super().terminate_all()
+        for listener in self.sockets:
+            listener.close()
+
     def keep_subprocess_alive(self) -> None:
         """Replace workers that have ended or hang. Nothing is waited for, as uvicorn's own does.
 
         So signals are handled soon, and whoever is killed is soon replaced.
         """
+        if self.should_exit.is_set():  # they have ended, since systemd stops them, too
+            return
         for place, worker in enumerate(self.processes):
             is_alive = worker.process.is_alive()
             if is_alive and self._answers(worker):
