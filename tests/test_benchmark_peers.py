@@ -174,6 +174,11 @@ class TestSystems:
         quick = [row.name for row in candidates([trees, reader], task, quick=True)]
         assert quick == ["trees (words)", "reader"]
 
+    def test_a_quick_comparison_gives_trees_the_features_that_were_best_elsewhere(self, texts):
+        task = prepare(files_in(texts), texts / "work")
+        rows = candidates(_chosen(["omikuji", "pecos-xr-linear"], quick=True), task, quick=True)
+        assert {row.variant for row in rows} == {"words + chars"}
+
     def test_a_quick_comparison_has_one_recipe_of_longtail_unless_systems_are_named(self):
         quick = [system.name for system in _chosen(None, quick=True)]
         ours = [name for name in quick if name.startswith("longtail")]
