@@ -7,6 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from longtail.cli.interrupts import STOPPED, code_of, stoppable
 from longtail.errors import InputError, LongtailError, did_you_mean
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["chosen", "parser_of", "run"]
 
-READER_LEFT, USER_ERROR, STOPPED = 1, 2, 130
+READER_LEFT, USER_ERROR = 1, 2
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:
@@ -47,17 +48,21 @@ def chosen(names: Sequence[str] | None, there_are: Iterable[str], what: str) -> 
 
 
 def run(main: Callable[[], int | None]) -> None:
-    """Run a benchmark and exit; tell what a user can mend in one sentence."""
+    """Run a benchmark and exit; tell what a user can mend in one sentence.
+
+    SIGTERM and SIGHUP end it as Ctrl-C does, with the processes and folders that it has made.
+    """
     try:
-        code = main() or 0
-        sys.stdout.flush()
+        with stoppable():
+            code = main() or 0
+            sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read it, such as `head`, has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = READER_LEFT
-    except KeyboardInterrupt:
-        print("Stopped.", file=sys.stderr)
-        code = STOPPED
+    except KeyboardInterrupt as stop:
+        print(STOPPED, file=sys.stderr)
+        code = code_of(stop)
     except (LongtailError, OSError) as error:
         print(f"error: {_told(error)}", file=sys.stderr)
         code = USER_ERROR

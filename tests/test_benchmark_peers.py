@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import signal
+import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -55,6 +57,21 @@ def features(tmp_path):
 
 def worker(body, tmp_path, seconds=30.0):
     call_worker([sys.executable, "-c", body], 1, time.monotonic() + seconds, tmp_path)
+
+
+def wait_until(is_so, seconds=60.0):
+    stop = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < stop
+        time.sleep(0.02)
+
+
+def is_running(process):
+    status = Path(f"/proc/{process}/status")
+    try:
+        return "zombie" not in status.read_text()
+    except OSError:
+        return False
 
 
 class TestReport:
@@ -221,9 +238,33 @@ class TestRunning:
         )
         with pytest.raises(TimeoutError):
             worker(body, tmp_path, seconds=3)
-        time.sleep(0.2)
-        status = Path(f"/proc/{file.read_text()}/status")
-        assert not status.exists() or "zombie" in status.read_text()
+        wait_until(lambda: not is_running(int(file.read_text())))
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+    def test_a_comparison_that_is_told_to_stop_takes_its_worker_along(self, number, tmp_path):
+        started = tmp_path / "started"
+        body = (
+            f"import os, pathlib, time; pathlib.Path({str(started)!r}).write_text(str(os.getpid()))"
+            "; time.sleep(60)"
+        )
+        script = (
+            "import sys, tempfile, time\n"
+            "from pathlib import Path\n"
+            "from benchmarks.command import run\n"
+            "from benchmarks.peers.running import call_worker\n"
+            "def main():\n"
+            f"    with tempfile.TemporaryDirectory(dir={str(tmp_path)!r}) as work:\n"
+            f"        command = [sys.executable, '-c', {body!r}]\n"
+            "        call_worker(command, 1, time.monotonic() + 60, Path(work))\n"
+            "run(main)\n"
+        )
+        process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE)
+        wait_until(lambda: started.exists() and started.read_text())
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+        assert (process.returncode, said) == (128 + number, b"Stopped.\n")
+        assert list(tmp_path.iterdir()) == [started]
+        wait_until(lambda: not is_running(int(started.read_text())))
 
     def test_a_worker_that_cannot_start_becomes_a_run_that_says_why(self, features):
         task = prepare(files_in(features), features / "work")
