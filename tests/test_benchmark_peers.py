@@ -24,6 +24,7 @@ from benchmarks.peers.systems import ENVIRONMENTS, SYSTEMS, Candidate, System, c
 from benchmarks.peers.workers import measuring
 from scipy.sparse import csr_matrix
 
+import longtail
 from longtail.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::longtail.data.InputWarning")
@@ -240,6 +241,20 @@ class TestRunning:
             worker(body, tmp_path, seconds=3)
         wait_until(lambda: not is_running(int(file.read_text())))
 
+    def test_a_python_that_is_not_there_is_told(self, tmp_path):
+        gone = str(tmp_path / "python")
+        with pytest.raises(WorkerFailedError, match=f"{gone} cannot be run: No such file"):
+            call_worker([gone, "-c", "pass"], 1, time.monotonic() + 30, tmp_path)
+
+    def test_only_longtail_s_own_worker_finds_what_this_process_finds(self, tmp_path, monkeypatch):
+        peer = tmp_path / "python"
+        peer.symlink_to(sys.executable)
+        monkeypatch.setenv("PYTHONPATH", "own")
+        for python, said in ((sys.executable, "own"), (str(peer), "None")):
+            body = "import os, sys; sys.exit(os.environ.get('PYTHONPATH') or 'None')"
+            with pytest.raises(WorkerFailedError, match=f"^{said}$"):
+                call_worker([python, "-S", "-c", body], 1, time.monotonic() + 30, tmp_path)
+
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
     def test_a_comparison_that_is_told_to_stop_takes_its_worker_along(self, number, tmp_path):
         started = tmp_path / "started"
@@ -320,9 +335,26 @@ class TestEnvironments:
         home.mkdir()
         content = {"requirements": ENVIRONMENTS["napkinxc"].requirements, "packages": ["a==1"]}
         (home / environments.STAMP).write_text(json.dumps(content))
+        (home / "bin").mkdir()
+        (home / "bin" / "python").touch()
         monkeypatch.setattr(environments, "_build", lambda *_: pytest.fail("built again"))
         assert environments.python_of("napkinxc", tmp_path).is_relative_to(home)
         assert environments.installed_packages("napkinxc", tmp_path) == ["a==1"]
+
+    def test_an_environment_whose_python_has_gone_is_made_again(self, tmp_path, monkeypatch):
+        home = tmp_path / "napkinxc"
+        home.mkdir()
+        content = {"requirements": ENVIRONMENTS["napkinxc"].requirements, "packages": ["a==1"]}
+        (home / environments.STAMP).write_text(json.dumps(content))
+        built = []
+        monkeypatch.setattr(environments, "_build", lambda *given: built.append(given[1]))
+        environments.python_of("napkinxc", tmp_path)
+        assert built == [home]
+
+    def test_longtail_s_own_says_which_longtail_runs_and_on_what(self, tmp_path):
+        own, *others = environments.installed_packages("longtail", tmp_path)
+        assert own == f"longtail=={longtail.__version__} in {Path(longtail.__file__).parent}"
+        assert f"numpy=={np.__version__}" in others
 
     def test_an_environment_that_cannot_be_made_says_why(self, tmp_path):
         body = "print('ERROR: No matching distribution'); raise SystemExit(1)"
@@ -384,6 +416,12 @@ class TestOverview:
         titles = [picture.count(f">{name}, 1,234 labels<") for name in ("small", "large")]
         assert titles == [1, 1]
         assert picture.count(">omikuji Parabel<") == picture.count(">longtail<") == 1
+
+    def test_a_comparison_without_any_result_is_named(self, tmp_path):
+        content = {"data": {"n_labels": 3}, "runs": [run("a", failure="takes text").as_json()]}
+        (tmp_path / "runs.json").write_text(json.dumps(content))
+        with pytest.raises(InputError, match=r"runs\.json has no system with a result"):
+            overview([str(tmp_path)])
 
     @pytest.mark.parametrize("content", ["{", "[]", '{"runs": [{}], "data": {"n_labels": 1}}'])
     def test_a_file_of_another_kind_is_named(self, content, tmp_path):

@@ -78,6 +78,11 @@ def read(folder: Path) -> Comparison:
             f"{path} is not what python -m benchmarks.peers writes ({error!r}). Make it again."
         ) from None
     shown = [row for row in rows_of(runs) if row.is_best and BEST_BY in row.values]
+    if not shown:
+        raise InputError(
+            f"{path} has no system with a result; {folder / 'table.md'} says why. Leave it out, or "
+            "compare other systems on these data."
+        )
     return Comparison(folder.name, n_labels, shown)
 
 

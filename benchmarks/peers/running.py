@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass, field, fields
@@ -30,8 +31,7 @@ __all__ = ["Run", "Settings", "WorkerFailedError", "call_worker", "run_once"]
 ROOT = Path(__file__).parents[2]
 WORKERS = "benchmarks.peers.workers"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-# Each system has packages of its own, and keeps their bytecode, as it does for who uses it.
-NOT_INHERITED = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}
+NOT_INHERITED = {"PYTHONDONTWRITEBYTECODE"}  # each keeps bytecode, as it does for who uses it
 LONGEST_REASON = 160
 
 
@@ -123,23 +123,24 @@ def call_worker(command: list[str], n_threads: int, deadline: float, folder: Pat
     Raises
     ------
     WorkerFailedError
-        If it fails, with the last line that it wrote to standard error.
+        If it cannot start, or fails, with the last line that it wrote to standard error.
     TimeoutError
         If it is not done by `deadline`, in seconds of `time.monotonic`; it is ended then.
     """
-    environment = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
-    environment |= dict.fromkeys(THREAD_VARIABLES, str(n_threads))
     log = folder / "errors.log"
     with log.open("wb") as errors:
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-            env=environment,
-            start_new_session=True,
-        )
+        try:
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env=_environment(command[0], n_threads),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise WorkerFailedError(f"{command[0]} cannot be run: {error.strerror}") from error
         try:
             code = process.wait(max(deadline - time.monotonic(), 0))
         except subprocess.TimeoutExpired as error:
@@ -148,6 +149,13 @@ def call_worker(command: list[str], n_threads: int, deadline: float, folder: Pat
             _end(process)
     if code:
         raise WorkerFailedError(_reason(code, log.read_text(encoding="utf-8", errors="replace")))
+
+
+def _environment(python: str, n_threads: int) -> dict[str, str]:
+    """Return the variables of a worker; a peer has packages of its own, and finds no others."""
+    dropped = NOT_INHERITED if python == sys.executable else NOT_INHERITED | {"PYTHONPATH"}
+    kept = {name: value for name, value in os.environ.items() if name not in dropped}
+    return kept | dict.fromkeys(THREAD_VARIABLES, str(n_threads))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
