@@ -9,11 +9,12 @@ set aside, are taken out of the label space, and the model is trained on the poi
 they have left. Then the labels are added from their texts, from up to three of their points, and
 from both; beside that the model is trained with their texts, but none of their points, and with
 all. P@1 of the other labels passes over the 500. `--models FOLDER` keeps the trained models, to go
-on from there.
+on from there with the same arguments.
 """
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ from benchmarks.command import parser_of, run
 from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.data.label_space import LabelSpace
+from longtail.data.paths import replacing
 from longtail.data.split import held_out_split
 from longtail.errors import InputError
 from longtail.recipes.names import recipe
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
     Ids = NDArray[np.int64]
 
+WHAT_MAKES_MODELS = ("points", "labels", "examples", "recipe")  # and the data
 UNKNOWN = "?"  # a text of which no model knows a word
 
 
@@ -64,6 +67,8 @@ def main() -> None:
     warnings.simplefilter("ignore", InputWarning)
     random = np.random.default_rng(0)
     train, dev, new = _cut(arguments, random)
+    if arguments.models is not None:
+        _check_same(arguments)
     examples = _examples(train, new, arguments.examples, random)
     model = _model(_without(train, new), arguments, "without")
     space = train.label_space
@@ -80,6 +85,30 @@ def main() -> None:
     }
     for what, changed in ways.items():
         print(f"| {what} | {_row(changed(), dev, new)} |", flush=True)
+
+
+def _check_same(arguments: argparse.Namespace) -> None:
+    """Refuse models that other arguments have made, and write down which make these."""
+    asked = {name: getattr(arguments, name) for name in WHAT_MAKES_MODELS}
+    asked["data"] = str(arguments.data.resolve())
+    path = arguments.models / "arguments.json"
+    if not path.exists():
+        if arguments.models.is_dir() and any(arguments.models.iterdir()):
+            raise InputError(
+                f"{arguments.models} is not empty, and does not say by arguments.json what made "
+                "its models. Name another folder for --models."
+            )
+        arguments.models.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as stream:
+            stream.write(json.dumps(asked).encode())
+        return
+    made = json.loads(path.read_text(encoding="utf-8"))
+    for name, value in asked.items():
+        if made.get(name) != value:
+            raise InputError(
+                f"The models in {arguments.models} were made with --{name} {made.get(name)}, not "
+                f"{value}. Ask for the same, or name another folder for --models."
+            )
 
 
 def _cut(

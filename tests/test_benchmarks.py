@@ -283,9 +283,9 @@ def test_labels_with_texts(monkeypatch, capsys, data):
     assert (code, error) == (2, "error: The test set has 16 labels. Use fewer for --unseen.\n")
 
 
-def test_labels_added_afterwards(monkeypatch, capsys, data):
-    code, out, _ = told_by("benchmarks.new_labels", monkeypatch, capsys, "--data", data,
-                           "--labels", 2)  # fmt: skip
+def test_labels_added_afterwards(monkeypatch, capsys, data, tmp_path):
+    kept = ("--data", data, "--models", tmp_path)
+    code, out, _ = told_by("benchmarks.new_labels", monkeypatch, capsys, *kept, "--labels", 2)
     assert code == 0
     recall = {row[0]: float(row[1]) for row in rows_in(out)}
     assert recall["not added"] == 0
@@ -293,6 +293,11 @@ def test_labels_added_afterwards(monkeypatch, capsys, data):
     code, _, error = told_by("benchmarks.new_labels", monkeypatch, capsys, "--data", data)
     assert code == 2
     assert "16 labels have points enough to be taken out, 500 are wanted" in error
+    _, _, error = told_by("benchmarks.new_labels", monkeypatch, capsys, *kept, "--labels", 3)
+    assert f"The models in {tmp_path} were made with --labels 2, not 3. Ask for the same" in error
+    (tmp_path / "arguments.json").unlink()
+    _, _, error = told_by("benchmarks.new_labels", monkeypatch, capsys, *kept, "--labels", 2)
+    assert "does not say by arguments.json what made its models" in error
 
 
 def test_x_transformer_beside_others(monkeypatch, capsys, data):
