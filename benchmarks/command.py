@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from longtail.cli.interrupts import STOPPED, code_of, stoppable
 from longtail.errors import InputError, LongtailError, did_you_mean
@@ -13,7 +13,9 @@ from longtail.errors import InputError, LongtailError, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["chosen", "parser_of", "run"]
+__all__ = ["chosen", "parser_of", "positive", "run"]
+
+Number = TypeVar("Number", int, float)
 
 READER_LEFT, USER_ERROR = 1, 2
 
@@ -45,6 +47,29 @@ def chosen(names: Sequence[str] | None, there_are: Iterable[str], what: str) -> 
                 f"{', '.join(all_names)}."
             )
     return list(names or all_names)
+
+
+def positive(kind: Callable[[str], Number]) -> Callable[[str], Number]:
+    """Return what reads a number of an option that must be over 0; `kind` is int or float.
+
+    Examples
+    --------
+    >>> from benchmarks.command import positive
+    >>> positive(int)("12")
+    12
+    """
+
+    def read(text: str) -> Number:
+        try:
+            number = kind(text)
+        except ValueError:
+            number = kind("0")
+        if not 0 < number < float("inf"):
+            what = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"must be {what} over 0, got {text!r}")
+        return number
+
+    return read
 
 
 def run(main: Callable[[], int | None]) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.command import parser_of, run
+from benchmarks.command import parser_of, positive, run
 from longtail import Dataset
 from longtail.errors import InputError
 from longtail.recipes.names import RECIPES, recipe
@@ -44,7 +44,7 @@ def main() -> None:
         metavar="NAME",
         help="only these; all by default",
     )
-    parser.add_argument("--points", type=int, metavar="N", help="only the first so many")
+    parser.add_argument("--points", type=positive(int), metavar="N", help="only the first so many")
     parser.add_argument(
         "--set",
         nargs="*",

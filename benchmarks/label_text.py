@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from benchmarks.command import parser_of, run
+from benchmarks.command import parser_of, positive, run
 from longtail import Dataset
 from longtail.blend.encoded import EncodedScorer
 from longtail.blend.label_head import LabelHead
@@ -107,8 +107,12 @@ def argument_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--set", nargs="*", default=[], metavar="KEY=VALUE", help="settings of each recipe"
     )
-    parser.add_argument("--points", type=int, metavar="N", help="train on so many points only")
-    parser.add_argument("--test-points", type=int, metavar="N", help="test on so many points only")
+    parser.add_argument(
+        "--points", type=positive(int), metavar="N", help="train on so many points only"
+    )
+    parser.add_argument(
+        "--test-points", type=positive(int), metavar="N", help="test on so many points only"
+    )
     parser.add_argument("--dev", action="store_true", help="test on a tenth of the training points")
     parser.add_argument(
         "--unseen",
@@ -121,7 +125,7 @@ def argument_parser() -> argparse.ArgumentParser:
         "--reversed-aside", action="store_true", help="add the row that is told of above"
     )
     parser.add_argument(
-        "--threads", type=int, metavar="N", help="to train with; all cores by default"
+        "--threads", type=positive(int), metavar="N", help="to train with; all cores by default"
     )
     return parser
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.svm import LinearSVC
 
-from benchmarks.command import parser_of, run
+from benchmarks.command import parser_of, positive, run
 from longtail.data import InputWarning
 from longtail.data.bags import Bags
 from longtail.data.damping import unit_rows_of_power
@@ -48,9 +48,15 @@ def main() -> None:
         help="holds train.* and test.*, ready-made features",
     )
     parser.add_argument(
-        "--every", type=int, default=1, metavar="N", help="take each n-th label; all by default"
+        "--every",
+        type=positive(int),
+        default=1,
+        metavar="N",
+        help="take each n-th label; all by default",
     )
-    parser.add_argument("--cost", type=float, default=1.0, metavar="C", help="of both (1)")
+    parser.add_argument(
+        "--cost", type=positive(float), default=1.0, metavar="C", help="of both (1)"
+    )
     given = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
     train, test = read(given.data)

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import longtail
-from benchmarks.command import parser_of, run
+from benchmarks.command import parser_of, positive, run
 from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.data.label_space import LabelSpace
@@ -51,11 +51,21 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="see above")
     parser.add_argument(
-        "--points", type=int, default=30_000, metavar="N", help="of the random cut (30000)"
+        "--points",
+        type=positive(int),
+        default=30_000,
+        metavar="N",
+        help="of the random cut (30000)",
     )
-    parser.add_argument("--labels", type=int, default=500, metavar="N", help="to be added (500)")
     parser.add_argument(
-        "--examples", type=int, default=3, metavar="N", help="points of each added label (3)"
+        "--labels", type=positive(int), default=500, metavar="N", help="to be added (500)"
+    )
+    parser.add_argument(
+        "--examples",
+        type=positive(int),
+        default=3,
+        metavar="N",
+        help="points of each added label (3)",
     )
     parser.add_argument(
         "--recipe", default="longtail", metavar="NAME", help="what is trained (longtail)"

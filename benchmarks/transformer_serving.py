@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from benchmarks.command import parser_of, run
+from benchmarks.command import parser_of, positive, run
 from longtail.data import InputWarning
 from longtail.distillation import distilled
 from longtail.metrics import precision_at_k
@@ -46,9 +46,11 @@ def main() -> None:
         "--encoder", required=True, metavar="FOLDER", help="of a pretrained transformer"
     )
     parser.add_argument(
-        "--points", type=int, default=20_000, metavar="N", help="to train on (20000)"
+        "--points", type=positive(int), default=20_000, metavar="N", help="to train on (20000)"
     )
-    parser.add_argument("--test-points", type=int, default=3000, metavar="N", help="to ask (3000)")
+    parser.add_argument(
+        "--test-points", type=positive(int), default=3000, metavar="N", help="to ask (3000)"
+    )
     parser.add_argument("--dev", action="store_true", help="ask other training points")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)

@@ -371,6 +371,19 @@ class TestCommand:
         assert "Pass --data FOLDER" in first
         assert "no system 'x'" in second
 
+    def test_data_are_named_in_one_way(self, tmp_path, capsys):
+        assert main(["--data", "D", "--train", "train.txt", "--out", str(tmp_path)]) == 2
+        assert "--data names all files" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [("--threads", "0"), ("--threads", "100000"), ("--repeats", "0"), ("--time-limit", "no")],
+    )
+    def test_numbers_that_cannot_be_are_refused(self, arguments, tmp_path, capsys):
+        with pytest.raises(SystemExit):
+            main(["--data", "D", "--out", str(tmp_path), *arguments])
+        assert f"error: argument {arguments[0]}" in capsys.readouterr().err
+
     def test_peers_that_cannot_be_installed_are_rows_of_a_whole_report(
         self, features, capsys, monkeypatch
     ):

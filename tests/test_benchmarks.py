@@ -240,6 +240,26 @@ def test_all_variants_are_settings_that_a_recipe_can_have():
             check_settings(recipe(name)(**settings))
 
 
+@pytest.mark.parametrize(
+    ("command", "number"),
+    [
+        ("latency model test --n-texts", "0"),
+        ("serving model test --n-texts", "0"),
+        ("serving model test --seconds", "nan"),
+        ("made_titles folder --labels", "0"),
+        ("new_labels --data folder --examples", "1.5"),
+        ("few_points data out --points 100", "-1"),
+    ],
+)
+def test_a_count_that_is_none_is_refused_by_name(command, number, monkeypatch, capsys):
+    name, *arguments = command.split()
+    option = next(one for one in arguments if one.startswith("--") and one != "--data")
+    code, out, error = told_by(f"benchmarks.{name}", monkeypatch, capsys, *arguments, number)
+    assert (code, out) == (2, "")
+    assert f"error: argument {option}: must be " in error
+    assert f"over 0, got '{number}'" in error
+
+
 def test_time_of_a_text(monkeypatch, capsys, data, model):
     asked = (model, data / "test.jsonl.gz", "--n-texts", 12)
     code, out, _ = told_by("benchmarks.latency", monkeypatch, capsys, *asked)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.command import chosen, parser_of, run
+from benchmarks.command import chosen, parser_of, positive, run
 from longtail import Dataset
 from longtail.cli.settings import parse_settings, setting_names
 from longtail.data import InputWarning
@@ -44,6 +44,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LOOKS = {"starts": starts, "pools": pools}
+ON_DATA = (*TABLES, *FIGURES, *COMPARISONS, *LOOKS)
+GOES_WITH = {
+    "data": ON_DATA,
+    "points": ON_DATA,
+    "dev": ON_DATA,
+    "variants": (*TABLES, *COMPARISONS),
+    "out": (*FIGURES,),
+    **dict.fromkeys(("shapes", "share", "recipe"), ("scale",)),
+}
 DEV_SHARE = 0.1
 OF_IMAGES = ("image_shape", "weights")  # of the comparisons with a ResNet18
 
@@ -52,6 +61,7 @@ def main() -> None:
     """Print the lines of what was asked for, each as soon as it is there."""
     parser = argument_parser()
     arguments = parser.parse_args()
+    check_options(parser, arguments)
     warnings.simplefilter("ignore", InputWarning)
     settings = settings_of(arguments)
     if arguments.what == "scale":
@@ -62,6 +72,14 @@ def main() -> None:
         lines = lines_of(arguments, settings, *data_for(arguments))
     for line in lines:
         print(line, flush=True)
+
+
+def check_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """End with an error where an option would be ignored."""
+    for name, takers in GOES_WITH.items():
+        is_given = getattr(arguments, name) != parser.get_default(name)
+        if is_given and arguments.what not in takers:
+            parser.error(f"{arguments.what} takes no --{name}, which goes with {', '.join(takers)}")
 
 
 def settings_of(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -86,15 +104,13 @@ def settings_of(arguments: argparse.Namespace) -> dict[str, Any]:
 def argument_parser() -> argparse.ArgumentParser:
     """Return what reads the command line."""
     parser = parser_of(__doc__)
-    parser.add_argument(
-        "what", choices=[*TABLES, *FIGURES, *COMPARISONS, *LOOKS, "scale"], help="what to print"
-    )
+    parser.add_argument("what", choices=[*ON_DATA, "scale"], help="what to print")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="needed by all but scale")
     parser.add_argument(
-        "--points", type=int, metavar="N", help="train on a random cut; all by default"
+        "--points", type=positive(int), metavar="N", help="train on a random cut; all by default"
     )
     parser.add_argument("--dev", action="store_true", help="score a tenth of the training points")
-    parser.add_argument("--variants", nargs="*", metavar="NAME", help="only these; all by default")
+    parser.add_argument("--variants", nargs="+", metavar="NAME", help="only these; all by default")
     parser.add_argument(
         "--set",
         nargs="*",
@@ -108,14 +124,18 @@ def argument_parser() -> argparse.ArgumentParser:
     scale = parser.add_argument_group("scale")
     scale.add_argument(
         "--shapes",
-        nargs="*",
+        nargs="+",
         choices=SHAPES,
         default=[*SHAPES],
         metavar="SHAPE",
         help=f"only these; all by default: {', '.join(SHAPES)}",
     )
     scale.add_argument(
-        "--share", type=float, default=1.0, metavar="PART", help="of the points and labels (1)"
+        "--share",
+        type=positive(float),
+        default=1.0,
+        metavar="PART",
+        help="of the points and labels (1)",
     )
     scale.add_argument(
         "--recipe",

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from benchmarks.command import parser_of, run
+from benchmarks.command import parser_of, positive, run
 from longtail import Dataset
 from longtail.cli.settings import parse_settings
 from longtail.data import InputWarning
@@ -80,9 +80,15 @@ def main() -> None:
         "--set", nargs="*", default=[], metavar="KEY=VALUE", help="settings of X-Transformer"
     )
     parser.add_argument(
-        "--points", type=int, default=20_000, metavar="N", help="train on so many points (20000)"
+        "--points",
+        type=positive(int),
+        default=20_000,
+        metavar="N",
+        help="train on so many points (20000)",
     )
-    parser.add_argument("--test-points", type=int, default=3000, metavar="N", help="to ask (3000)")
+    parser.add_argument(
+        "--test-points", type=positive(int), default=3000, metavar="N", help="to ask (3000)"
+    )
     parser.add_argument("--dev", action="store_true", help="ask other training points")
     parser.add_argument("--ensemble", action="store_true", help="of all encoders, too")
     arguments = parser.parse_args()
