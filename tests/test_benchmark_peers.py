@@ -412,20 +412,29 @@ class TestOverview:
         for name, accuracy in (("small", 40.0), ("large", 60.0)):
             runs = [run("omikuji-parabel (words)", 50.0, variant="words", seconds=3.0)]
             runs += [run("longtail longtail", accuracy), run("own-system", failure="no memory")]
+            runs += [run("longtail-quick", accuracy + 1)]
             (tmp_path / name).mkdir()
-            content = {"data": {"n_labels": 1234}, "runs": [one.as_json() for one in runs]}
+            variants = {"words" if name == "small" else "features": {}}
+            content = {"data": {"n_labels": 1234, "variants": variants}}
+            content["runs"] = [one.as_json() for one in runs]
             (tmp_path / name / "runs.json").write_text(json.dumps(content))
         return [str(tmp_path / name) for name in ("small", "large")]
 
     def test_one_table_with_longtail_first_and_the_best_in_bold(self, folders, capsys):
         overview(folders)
-        lines = [line[2:-2].split(" | ") for line in capsys.readouterr().out.splitlines()]
-        assert [line[:3] for line in lines[2:]] == [
-            ["small", "longtail", "40.0"],
-            ["1,234 labels", "omikuji Parabel, words", "**50.0**"],
-            ["large", "longtail", "**60.0**"],
-            ["1,234 labels", "omikuji Parabel, words", "50.0"],
+        rows = [line.split("|")[1:4] for line in capsys.readouterr().out.splitlines()[2:]]
+        assert [[cell.strip() for cell in row] for row in rows] == [
+            ["small", "**longtail**", "40.0"],
+            ["1,234 labels", "longtail-quick", "41.0"],
+            ["", "omikuji Parabel, words", "**50.0**"],
+            ["large", "**longtail**", "60.0"],
+            ["1,234 labels, features", "longtail-quick", "**61.0**"],
+            ["", "omikuji Parabel, words", "50.0"],
         ]
+
+    def test_each_system_has_a_look_of_its_own(self):
+        looks = {(system.marker, system.colour) for system in SYSTEMS}
+        assert len(looks) == len({system.shown for system in SYSTEMS}) == len(SYSTEMS)
 
     def test_one_panel_a_data_set_and_each_system_once_in_the_legend(self, folders, tmp_path):
         overview([*folders, "--picture", str(tmp_path / "all.svg")])
@@ -435,7 +444,10 @@ class TestOverview:
         assert picture.count(">omikuji Parabel<") == picture.count(">longtail<") == 1
 
     def test_a_comparison_without_any_result_is_named(self, tmp_path):
-        content = {"data": {"n_labels": 3}, "runs": [run("a", failure="takes text").as_json()]}
+        content = {
+            "data": {"n_labels": 3, "variants": {}},
+            "runs": [run("a", failure="takes text").as_json()],
+        }
         (tmp_path / "runs.json").write_text(json.dumps(content))
         with pytest.raises(InputError, match=r"runs\.json has no system with a result"):
             overview([str(tmp_path)])
