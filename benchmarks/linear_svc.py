@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.svm import LinearSVC
 
 from benchmarks.command import parser_of, positive, run
+from benchmarks.data_folder import read_both
 from longtail.data import InputWarning
 from longtail.data.bags import Bags
 from longtail.data.damping import unit_rows_of_power
@@ -25,8 +26,6 @@ from longtail.metrics import precision_at_k
 from longtail.recipes.dismec import DiSMEC
 from longtail.scorers.ranking import best_first
 from longtail.training.run import TrainingRun
-
-from .classics import read
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,7 +58,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
-    train, test = read(given.data)
+    train, test = read_both(given.data)
     train = train.take(np.diff(train.labels.indptr) > 0)  # as DiSMEC does
     used = np.unique(train.labels.indices)[:: given.every]
     labels, truth = train.labels[:, used].tocsr(), test.labels[:, used].tocsr()

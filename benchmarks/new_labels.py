@@ -3,7 +3,7 @@
 python -m benchmarks.new_labels --data FOLDER --points 30000
 python -m benchmarks.new_labels --data FOLDER --points 8000 --labels 200 --recipe dexa
 
-FOLDER holds train.jsonl.gz and labels.txt.gz; test points are not read. Of a random cut of the
+FOLDER holds train.* and labels.*; test points are not read. Of a random cut of the
 training points 15 % are set aside. 500 labels with at least three of the others, and one of those
 set aside, are taken out of the label space, and the model is trained on the points with what labels
 they have left. Then the labels are added from their texts, from up to three of their points, and
@@ -24,6 +24,7 @@ from scipy.sparse import csr_array
 
 import longtail
 from benchmarks.command import parser_of, positive, run
+from benchmarks.data_folder import read_train, texts_of
 from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.data.label_space import LabelSpace
@@ -125,8 +126,8 @@ def _cut(
     arguments: argparse.Namespace, random: np.random.Generator
 ) -> tuple[Dataset, Dataset, Ids]:
     """Return points to train on, points set aside, and the labels to take out."""
-    labels = arguments.data / "labels.txt.gz"
-    whole = Dataset.read(arguments.data / "train.jsonl.gz", labels_file=labels)
+    whole = read_train(arguments.data)
+    texts_of(whole)
     n_points = min(arguments.points, whole.n_points)
     whole = whole.take(np.sort(random.choice(whole.n_points, n_points, replace=False)))
     train, dev = map(whole.take, held_out_split(whole.texts or [], 0.15, 0))

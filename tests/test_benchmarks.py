@@ -26,9 +26,11 @@ from benchmarks import (
     unlike_prose,
 )
 from benchmarks.command import run
+from benchmarks.data_folder import drawn_points, read_both, read_train, texts_of
 from benchmarks.set_files import read_part, read_parts, write_parts
 
 import longtail
+from longtail.errors import InputError
 from longtail.estimators.limits import check_settings
 from longtail.recipes.names import recipe
 from shown_commands import commands_shown, options_of
@@ -200,6 +202,21 @@ def test_what_asks_held_out_training_points(name, monkeypatch, capsys, data):
     found = [float(cell) for row in rows_in(out) for cell in row[1:] if cell]
     assert all(math.isfinite(value) for value in found)
     assert max(found) > 60
+
+
+def test_a_folder_of_data_is_read_in_one_way(data, tmp_path):
+    train, test = read_both(data)
+    assert (train.n_points, train.label_space) == (160, test.label_space)
+    again, others = drawn_points(data, 20, 7, dev=True)
+    assert (again.n_points, others.n_points) == (20, 7)
+    with pytest.raises(InputError, match=r"has no file train\.\*\. Name a folder"):
+        read_train(tmp_path)
+    for name in ("train.txt", "train.csv"):
+        (tmp_path / name).touch()
+    with pytest.raises(InputError, match=r"one file train\.\*, but holds train\.csv, train\.txt"):
+        read_train(tmp_path)
+    with pytest.raises(InputError, match="needs points with texts"):
+        texts_of(read_train(data.parent))
 
 
 def test_recipes_beside_each_other(monkeypatch, capsys, data):

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.command import chosen, parser_of, positive, run
-from longtail import Dataset
+from benchmarks.data_folder import file_in, labels_in, read_test, read_train
 from longtail.cli.settings import parse_settings, setting_names
 from longtail.data import InputWarning
 from longtail.data.split import held_out_split
@@ -42,6 +42,8 @@ from .variants import TABLES
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
+
+    from longtail import Dataset
 
 LOOKS = {"starts": starts, "pools": pools}
 ON_DATA = (*TABLES, *FIGURES, *COMPARISONS, *LOOKS)
@@ -173,8 +175,7 @@ def lines_of(
 
 def data_for(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
     """Return what is trained on, and what is scored: a part of the training data, or the test."""
-    labels_file = file_of(arguments.data, "labels", is_needed=False)
-    train = Dataset.read(file_of(arguments.data, "train"), labels_file=labels_file)
+    train = read_train(arguments.data)
     if arguments.points is not None:
         drawn = np.random.default_rng(0).permutation(train.n_points)[: arguments.points]
         train = train.take(np.sort(drawn))
@@ -182,23 +183,7 @@ def data_for(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
         points = train.features if train.texts is None else train.texts
         kept, scored = held_out_split(points, DEV_SHARE, 0)
         return train.take(kept), train.take(scored)
-    test = Dataset.read(
-        file_of(arguments.data, "test"),
-        labels_file=labels_file,
-        label_space=None if labels_file else train.label_space,
-        unknown_labels="extend",
-        n_features=None if train.features is None else train.features.shape[1],
-    )
-    return train, test
-
-
-def file_of(folder: Path, part: str, *, is_needed: bool = True) -> Any:
-    """Return the one file that is called so; None if there is none and none is needed."""
-    paths = sorted(path for path in folder.glob(f"{part}.*") if path.is_file())
-    if len(paths) > 1 or (is_needed and not paths):
-        names = ", ".join(path.name for path in paths) or "none"
-        raise InputError(f"{folder} should hold one file {part}.*, but holds {names}.")
-    return paths[0] if paths else None
+    return train, read_test(file_in(arguments.data, "test"), labels_in(arguments.data), train)
 
 
 if __name__ == "__main__":
