@@ -349,6 +349,15 @@ def test_x_transformer_beside_others(monkeypatch, capsys, data):
     assert "No training points are left for --dev. Use fewer than 160." in error
 
 
+def test_x_transformer_s_rival_that_cannot_run_says_why(monkeypatch, capsys, data, tmp_path):
+    command = "benchmarks.peers.xtransformer"
+    monkeypatch.setattr(f"{command}.python_of", lambda *_: tmp_path / "no-python")
+    asked = ("--data", data, "--encoder", "--environments", tmp_path)
+    code, _, error = told_by(command, monkeypatch, capsys, *asked)
+    assert code == 2
+    assert error == f"error: {tmp_path / 'no-python'} cannot be run: No such file or directory\n"
+
+
 def test_reversed_pairs(monkeypatch, capsys, tmp_path):
     (tmp_path / "labels.txt").write_text("ox\ncow\nfly\n")
     for part, rows in (("train", [("ox : it", [1])]), ("test", [("cow : it", [0]), ("fly", [0])])):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import longtail
+from longtail.errors import LongtailError
 
 from .systems import ENVIRONMENTS, Environment
 
@@ -26,7 +27,7 @@ OWN_PACKAGES = ("numpy", "numba", "scipy", "torch")  # what longtail's figures d
 PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
 
 
-class EnvironmentFailedError(Exception):
+class EnvironmentFailedError(LongtailError):
     """Says in one line why there is no environment."""
 
 

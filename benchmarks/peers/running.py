@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.errors import InputError
+from longtail.errors import InputError, LongtailError
 from longtail.metrics import evaluate
 
 from .workers.measuring import Job
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .data import Task
     from .systems import Candidate
 
-__all__ = ["Run", "Settings", "WorkerFailedError", "call_worker", "run_once"]
+__all__ = ["Run", "Settings", "WorkerFailedError", "call_worker", "carried_out", "run_once"]
 
 ROOT = Path(__file__).parents[2]
 WORKERS = "benchmarks.peers.workers"
@@ -35,7 +35,7 @@ NOT_INHERITED = {"PYTHONDONTWRITEBYTECODE"}  # each keeps bytecode, as it does f
 LONGEST_REASON = 160
 
 
-class WorkerFailedError(Exception):
+class WorkerFailedError(LongtailError):
     """Says in one line why a worker gave no result."""
 
 
@@ -104,17 +104,31 @@ def _measured(
         n_threads=settings.n_threads,
         seed=seed,
     )
-    (folder / "job.json").write_text(json.dumps(asdict(job)), encoding="utf-8")
-    deadline = time.monotonic() + settings.time_limit
-    for action in ("train", "predict"):
-        command = [str(python), "-m", f"{WORKERS}.{candidate.system.worker}", action]
-        try:
-            call_worker([*command, str(folder / "job.json")], settings.n_threads, deadline, folder)
-        except TimeoutError:
-            what = f"not done within {settings.time_limit:,.0f} s (while it had to {action})"
-            raise WorkerFailedError(what) from None
-        yield json.loads((folder / f"{action}.json").read_text(encoding="utf-8"))
+    yield from carried_out(job, candidate.system.worker, python, settings.time_limit)
     yield _metrics(task, folder / "predictions.npz")
+
+
+def carried_out(
+    job: Job, worker: str, python: Path, time_limit: float
+) -> Iterator[dict[str, float]]:
+    """Yield what a worker measures while it trains, and then while it predicts.
+
+    Raises
+    ------
+    WorkerFailedError
+        If it fails, or both take more than `time_limit` seconds.
+    """
+    path = job.scratch / "job.json"
+    path.write_text(json.dumps(asdict(job)), encoding="utf-8")
+    deadline = time.monotonic() + time_limit
+    for action in ("train", "predict"):
+        command = [str(python), "-m", f"{WORKERS}.{worker}", action, str(path)]
+        try:
+            call_worker(command, job.n_threads, deadline, job.scratch)
+        except TimeoutError:
+            what = f"not done within {time_limit:,.0f} s (while it had to {action})"
+            raise WorkerFailedError(what) from None
+        yield json.loads((job.scratch / f"{action}.json").read_text(encoding="utf-8"))
 
 
 def call_worker(command: list[str], n_threads: int, deadline: float, folder: Path) -> None:

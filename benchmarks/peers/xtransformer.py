@@ -11,11 +11,9 @@ and the like go to X-Transformer. `--dev` tests on other training points, for ch
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 import warnings
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +30,7 @@ from longtail.recipes.names import recipe
 from longtail.recipes.xtransformer import XTransformer
 
 from .environments import python_of
-from .running import call_worker
+from .running import carried_out
 from .workers.measuring import Job
 
 if TYPE_CHECKING:
@@ -218,16 +216,11 @@ def _xr_linear(train: Dataset, test: Dataset, environments: Path) -> str:
             n_threads=1,
             seed=0,
         )
-        (folder / "job.json").write_text(json.dumps(asdict(job)), encoding="utf-8")
         python = python_of("pecos", environments)
-        for action in ("train", "predict"):
-            command = [str(python), "-m", "benchmarks.peers.workers.pecos", action]
-            limit = time.monotonic() + TIME_LIMIT
-            call_worker([*command, str(folder / "job.json")], 1, limit, folder)
-        measured = json.loads((folder / "train.json").read_text(encoding="utf-8"))
+        trained, _ = carried_out(job, "pecos", python, TIME_LIMIT)
         ids: NDArray[np.int32] = np.load(folder / "predictions.npz")["ids"]
     cells = " | ".join(f"{100 * precision_at_k(ids, test.labels, k):.2f}" for k in KS)
-    return f"| XR-Linear | | | | {cells} | {measured['training_cpu_seconds']:.0f} |"
+    return f"| XR-Linear | | | | {cells} | {trained['training_cpu_seconds']:.0f} |"
 
 
 if __name__ == "__main__":
