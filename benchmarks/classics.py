@@ -16,10 +16,9 @@ import warnings
 from pathlib import Path
 
 from benchmarks.command import parser_of, run
-from longtail import Dataset
+from benchmarks.data_folder import read_both
 from longtail.cli.settings import parse_settings
 from longtail.data import InputWarning
-from longtail.errors import InputError
 from longtail.recipes.names import recipe
 
 RECIPES = (
@@ -82,7 +81,7 @@ def main() -> None:
     kinds = {name: recipe(name) for name in given.recipes}
     settings = {name: parse_settings(kind, given.settings) for name, kind in kinds.items()}
     common = {"random_state": given.seed, "n_threads": 1 if given.one_thread else None}
-    train, test = read(given.data)
+    train, test = read_both(given.data)
     print("| recipe | " + " | ".join(COLUMNS) + " | training, CPU s |")
     print("|---|" + "---|" * (len(COLUMNS) + 1))
     for name, kind in kinds.items():
@@ -94,20 +93,6 @@ def main() -> None:
         published = PUBLISHED.get(given.data.resolve().name, {}).get(name)
         if published:
             row("published", list(published), "")
-
-
-def read(folder: Path) -> tuple[Dataset, Dataset]:
-    """Read the training and the test file of a folder."""
-    found = {kind: next(iter(sorted(folder.glob(f"{kind}.*"))), None) for kind in ("train", "test")}
-    train_file, test_file = found["train"], found["test"]
-    if train_file is None or test_file is None:
-        raise InputError(f"{folder} must hold a train.* and a test.* file.")
-    labels = next(iter(sorted(folder.glob("labels.*"))), None)
-    train = Dataset.read(train_file, labels_file=labels)
-    space = None if labels else train.label_space
-    return train, Dataset.read(
-        test_file, labels_file=labels, label_space=space, unknown_labels="extend"
-    )
 
 
 def row(name: str, values: list[float], seconds: str) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from longtail.cli.interrupts import STOPPED, code_of, stoppable
 from longtail.errors import InputError, LongtailError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["chosen", "parser_of", "run"]
+__all__ = ["chosen", "parser_of", "positive", "run"]
 
-READER_LEFT, USER_ERROR, STOPPED = 1, 2, 130
+Number = TypeVar("Number", int, float)
+
+READER_LEFT, USER_ERROR = 1, 2
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:
@@ -46,18 +49,45 @@ def chosen(names: Sequence[str] | None, there_are: Iterable[str], what: str) -> 
     return list(names or all_names)
 
 
+def positive(kind: Callable[[str], Number]) -> Callable[[str], Number]:
+    """Return what reads a number of an option that must be over 0; `kind` is int or float.
+
+    Examples
+    --------
+    >>> from benchmarks.command import positive
+    >>> positive(int)("12")
+    12
+    """
+
+    def read(text: str) -> Number:
+        try:
+            number = kind(text)
+        except ValueError:
+            number = kind("0")
+        if not 0 < number < float("inf"):
+            what = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"must be {what} over 0, got {text!r}")
+        return number
+
+    return read
+
+
 def run(main: Callable[[], int | None]) -> None:
-    """Run a benchmark and exit; tell what a user can mend in one sentence."""
+    """Run a benchmark and exit; tell what a user can mend in one sentence.
+
+    SIGTERM and SIGHUP end it as Ctrl-C does, with the processes and folders that it has made.
+    """
     try:
-        code = main() or 0
-        sys.stdout.flush()
+        with stoppable():
+            code = main() or 0
+            sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read it, such as `head`, has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = READER_LEFT
-    except KeyboardInterrupt:
-        print("Stopped.", file=sys.stderr)
-        code = STOPPED
+    except KeyboardInterrupt as stop:
+        print(STOPPED, file=sys.stderr)
+        code = code_of(stop)
     except (LongtailError, OSError) as error:
         print(f"error: {_told(error)}", file=sys.stderr)
         code = USER_ERROR

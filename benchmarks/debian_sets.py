@@ -24,7 +24,7 @@ from xml.etree import ElementTree as ET
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from benchmarks.command import parser_of, run
-from benchmarks.set_files import write, write_features
+from benchmarks.set_files import distinct, write, write_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,8 +66,7 @@ def main() -> None:
         "long-depends": [(long[e["Package"]], packages_named_by(e)) for e in described],
     }
     for name, points in {**sets, **long_sets}.items():
-        distinct = {text: (text, labels) for text, labels in points if labels}
-        write(arguments.out / name, list(distinct.values()))
+        write(arguments.out / name, distinct(points))
     for name in long_sets:
         words = TfidfVectorizer(min_df=2, sublinear_tf=True)
         write_features(arguments.out / name, arguments.out / f"{name}-features", words)
@@ -111,13 +110,26 @@ def packages_named_by(entry: dict[str, str]) -> list[str]:
 
 def descriptions(path: Path) -> dict[str, str]:
     """Return the title and the whole description of each package."""
-    found = {}
     with lzma.open(path, "rt", encoding="utf-8") as file:
-        for block in file.read().split("\n\n"):
-            first, *rest = block.split("\n")
-            if len(rest) > 1:
-                lines = [rest[1].partition(": ")[2] + ".", *(line.strip() for line in rest[2:])]
-                found[first.partition(": ")[2]] = " ".join(line for line in lines if line != ".")
+        return described_in(file.read(), end_of_title=".")
+
+
+def described_in(text: str, end_of_title: str = "") -> dict[str, str]:
+    """Return what a mirror's file of descriptions says of each package.
+
+    Examples
+    --------
+    >>> from benchmarks.debian_sets import described_in
+    >>> described_in("Package: a\\nmd5: 0\\nDescription-en: Title\\n Long\\n .\\n text.")
+    {'a': 'Title Long text.'}
+    """
+    found = {}
+    for block in text.split("\n\n"):
+        first, *rest = block.split("\n")
+        if len(rest) > 1:
+            title = rest[1].partition(": ")[2] + end_of_title
+            lines = [title, *(line.strip() for line in rest[2:])]
+            found[first.partition(": ")[2]] = " ".join(line for line in lines if line != ".")
     return found
 
 

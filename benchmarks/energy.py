@@ -2,7 +2,7 @@
 
 python -m benchmarks.energy --data FOLDER [--models feed-forward spen icnn] [--seeds 0 1 2]
 
-FOLDER holds train.txt.gz and test.txt.gz, such as those of bibtex and delicious. F1 is averaged
+FOLDER holds train.* and test.*, such as those of bibtex and delicious. F1 is averaged
 over examples (points), as in the papers of SPEN and ICNN; the threshold above which a label counts
 as predicted is chosen on held-out rows of the training data, on which nothing is trained. Training
 sees the other rows. Test data is read once, at the end.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.command import parser_of, run
-from longtail import Dataset
+from benchmarks.data_folder import read_both
 from longtail.data.damping import unit_rows_of_power
 from longtail.data.split import held_out_split
 from longtail.metrics import precision_at_k
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from longtail import Dataset
     from longtail.recipes.energy_classifier import EnergyClassifier
 
 MODELS = ("feed-forward", "spen", "icnn")
@@ -104,7 +105,7 @@ def settings_of(pairs: Sequence[str]) -> dict[str, Any]:
 def main() -> None:
     """Print the table."""
     parser = parser_of(__doc__)
-    parser.add_argument("--data", required=True, metavar="FOLDER", help="see above")
+    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="see above")
     parser.add_argument(
         "--models", nargs="+", default=MODELS, choices=MODELS, help="only these; all by default"
     )
@@ -118,9 +119,7 @@ def main() -> None:
     )
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="of all models")
     arguments = parser.parse_args()
-    folder = Path(arguments.data)
-    train = Dataset.read(folder / "train.txt.gz")
-    test = Dataset.read(folder / "test.txt.gz")
+    train, test = read_both(arguments.data)
     settings = settings_of(arguments.set)
     print("| model | " + " | ".join(COLUMNS) + " |\n" + "|---" * (len(COLUMNS) + 1) + "|")
     for name in arguments.models:

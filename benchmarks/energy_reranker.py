@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.command import parser_of, run
+from benchmarks.command import parser_of, positive, run
 from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.data.split import held_out_split
@@ -58,7 +58,9 @@ def main() -> None:
     parser.add_argument(
         "--recipe", default="longtail", metavar="NAME", help="what is re-ranked (longtail)"
     )
-    parser.add_argument("--most", type=int, metavar="N", help="train on at most so many points")
+    parser.add_argument(
+        "--most", type=positive(int), metavar="N", help="train on at most so many points"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of all that is random (0)")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.command import parser_of, run
-from longtail import Dataset
+from benchmarks.command import parser_of, positive, run
+from benchmarks.data_folder import file_in, labels_in, read_train
 from longtail.errors import InputError
 from longtail.recipes.names import RECIPES, recipe
 
@@ -44,7 +44,7 @@ def main() -> None:
         metavar="NAME",
         help="only these; all by default",
     )
-    parser.add_argument("--points", type=int, metavar="N", help="only the first so many")
+    parser.add_argument("--points", type=positive(int), metavar="N", help="only the first so many")
     parser.add_argument(
         "--set",
         nargs="*",
@@ -68,14 +68,11 @@ def main() -> None:
 
 def options_for(data: Path, n_points: int | None, folder: Path) -> list[str]:
     """Return the arguments that name the data, of which a cut may be written to `folder`."""
-    train = next(iter(sorted(data.glob("train.*"))), None)
-    labels = next(iter(sorted(data.glob("labels.*"))), None)
-    if train is None:
-        raise InputError(f"{data} must hold a train.* file.")
+    train, labels = file_in(data, "train"), labels_in(data)
     of_labels = [] if labels is None else ["--labels", str(labels)]
     if n_points is None:
         return [str(train), *of_labels]
-    dataset = Dataset.read(train, labels_file=labels)
+    dataset = read_train(data)
     cut = folder / ("train.jsonl" if dataset.texts is not None else "train.txt")
     dataset.take(np.arange(min(n_points, dataset.n_points))).write(
         cut, format="json-lines" if dataset.texts is not None else "repository"

@@ -18,7 +18,7 @@ import shutil
 
 import numpy as np
 
-from benchmarks.command import run
+from benchmarks.command import positive, run
 from benchmarks.set_files import parser_of_places, read_part
 
 N_TEST = 3_000
@@ -29,7 +29,7 @@ def main() -> None:
     parser = parser_of_places(__doc__)
     parser.add_argument(
         "--points",
-        type=int,
+        type=positive(int),
         nargs="+",
         default=[1_000, 5_000],
         metavar="N",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.command import parser_of
+from benchmarks.command import parser_of, positive
 from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.data.label_space import LabelSpace
@@ -37,7 +37,7 @@ def training_parser(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="of the cut and of the training (0)")
     parser.add_argument(
         "--points",
-        type=int,
+        type=positive(int),
         metavar="N",
         help="learn from so many of the other nine tenths; all by default",
     )

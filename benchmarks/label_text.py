@@ -3,7 +3,7 @@
 python -m benchmarks.label_text --data FOLDER
 python -m benchmarks.label_text --data FOLDER --unseen 1000
 
-FOLDER holds train.jsonl.gz, test.jsonl.gz and labels.txt.gz. Each row is one way of scoring: the
+FOLDER holds train.*, test.* and labels.*. Each row is one way of scoring: the
 label vectors of Module I, those of Module II, the mean of their cosines, and the learned blend,
 also with a weight for rare labels, or the answers of a recipe that has no such parts; each once
 more with a label that bears the point's own name set aside, as filter files of see-also sets do.
@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from benchmarks.command import parser_of, run
+from benchmarks.command import parser_of, positive, run
+from benchmarks.data_folder import file_in, labels_in, read_test, read_train, texts_of
 from longtail import Dataset
 from longtail.blend.encoded import EncodedScorer
 from longtail.blend.label_head import LabelHead
@@ -30,7 +31,6 @@ from longtail.cli.settings import parse_settings
 from longtail.compiled.blended import BlendedScorer
 from longtail.data import InputWarning
 from longtail.data.split import held_out_split
-from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
 from longtail.metrics import precision_at_k, ps_precision_at_k
 from longtail.metrics.propensity import inverse_propensities_in
@@ -63,7 +63,7 @@ def main() -> None:
     if arguments.unseen:
         train, test, unseen = _without_labels(train, test, arguments.unseen)
     if arguments.test_points:
-        test = _rows(test, _some(np.arange(test.n_points), arguments.test_points))
+        test = test.take(_some(np.arange(test.n_points), arguments.test_points))
     own, reverse = own_labels(test), reversed_labels(train, test)
     own_or_reversed = [{*labels, *others} for labels, others in zip(own, reverse, strict=True)]
     others = _not_reversed(test, reverse)
@@ -89,7 +89,7 @@ def main() -> None:
             for note, kept in (("", ids), (", own entry aside", _without(ids, own))):
                 print(f"| {name} | {part}{note} | {row_of(kept, test)} |", flush=True)
             if arguments.reversed_aside:
-                row = row_of(_without(ids, own_or_reversed)[rows], _rows(others, rows))
+                row = row_of(_without(ids, own_or_reversed)[rows], others.take(rows))
                 print(f"| {name} | {part}, own and reversed aside | {row} |", flush=True)
 
 
@@ -107,8 +107,12 @@ def argument_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--set", nargs="*", default=[], metavar="KEY=VALUE", help="settings of each recipe"
     )
-    parser.add_argument("--points", type=int, metavar="N", help="train on so many points only")
-    parser.add_argument("--test-points", type=int, metavar="N", help="test on so many points only")
+    parser.add_argument(
+        "--points", type=positive(int), metavar="N", help="train on so many points only"
+    )
+    parser.add_argument(
+        "--test-points", type=positive(int), metavar="N", help="test on so many points only"
+    )
     parser.add_argument("--dev", action="store_true", help="test on a tenth of the training points")
     parser.add_argument(
         "--unseen",
@@ -121,43 +125,29 @@ def argument_parser() -> argparse.ArgumentParser:
         "--reversed-aside", action="store_true", help="add the row that is told of above"
     )
     parser.add_argument(
-        "--threads", type=int, metavar="N", help="to train with; all cores by default"
+        "--threads", type=positive(int), metavar="N", help="to train with; all cores by default"
     )
     return parser
 
 
 def _read(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
     """Return training and test points, or a split of the training points."""
-    labels = arguments.data / "labels.txt.gz"
-    train = Dataset.read(arguments.data / "train.jsonl.gz", labels_file=labels)
+    train = read_train(arguments.data)
+    texts = texts_of(train)
     if arguments.dev:
-        rows, others = held_out_split(_texts(train), 0.1, seed=7)
-        test = _rows(train, others)
+        rows, others = held_out_split(texts, 0.1, seed=7)
+        test = train.take(others)
     else:
         rows = np.arange(train.n_points)
-        test = Dataset.read(arguments.data / "test.jsonl.gz", labels_file=labels)
+        test = read_test(file_in(arguments.data, "test"), labels_in(arguments.data), train)
     if arguments.points:
         rows = _some(rows, arguments.points)
-    return _rows(train, rows), test
+    return train.take(rows), test
 
 
 def _some(rows: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
     """Return random rows, always the same."""
     return np.random.default_rng(0).permutation(rows)[:n_rows]
-
-
-def _rows(dataset: Dataset, rows: NDArray[np.int64]) -> Dataset:
-    """Return some points."""
-    texts = _texts(dataset)
-    some = TextColumn.from_strings(texts[int(row)] for row in rows)
-    return Dataset(some, None, dataset.labels[rows], dataset.label_space)
-
-
-def _texts(dataset: Dataset) -> TextColumn:
-    """Return the texts of a data set of texts."""
-    if dataset.texts is None:
-        raise InputError("This benchmark needs points with texts.")
-    return dataset.texts
 
 
 def _without_labels(
@@ -175,7 +165,7 @@ def _without_labels(
     wanted.eliminate_zeros()
     rows = np.flatnonzero(np.diff(wanted.indptr))
     train = Dataset(train.texts, None, kept, train.label_space)
-    return train, _rows(Dataset(test.texts, None, wanted, test.label_space), rows), unseen
+    return train, Dataset(test.texts, None, wanted, test.label_space).take(rows), unseen
 
 
 def _ranked(predictor: Any, test: Dataset, train: Dataset) -> Iterator[tuple[str, Ids]]:

@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 
 import longtail
-from benchmarks.command import parser_of, run
+from benchmarks.command import parser_of, positive, run
 from longtail.data import Dataset, InputWarning
 from longtail.errors import InputError
 from longtail.kernels.jit import n_usable_cores
@@ -23,9 +23,15 @@ def main() -> None:
     parser.add_argument("model", metavar="MODEL", help="a folder that `longtail train` wrote")
     parser.add_argument("test", metavar="TEST", help="texts, in any format of `longtail train`")
     parser.add_argument(
-        "--n-texts", type=int, default=5000, metavar="N", help="ask the first so many (5000)"
+        "--n-texts",
+        type=positive(int),
+        default=5000,
+        metavar="N",
+        help="ask the first so many (5000)",
     )
-    parser.add_argument("--k", type=int, default=5, metavar="N", help="labels of a text (5)")
+    parser.add_argument(
+        "--k", type=positive(int), default=5, metavar="N", help="labels of a text (5)"
+    )
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
 

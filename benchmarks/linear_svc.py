@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.svm import LinearSVC
 
-from benchmarks.command import parser_of, run
+from benchmarks.command import parser_of, positive, run
+from benchmarks.data_folder import read_both
 from longtail.data import InputWarning
 from longtail.data.bags import Bags
 from longtail.data.damping import unit_rows_of_power
@@ -25,8 +26,6 @@ from longtail.metrics import precision_at_k
 from longtail.recipes.dismec import DiSMEC
 from longtail.scorers.ranking import best_first
 from longtail.training.run import TrainingRun
-
-from .classics import read
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,12 +47,18 @@ def main() -> None:
         help="holds train.* and test.*, ready-made features",
     )
     parser.add_argument(
-        "--every", type=int, default=1, metavar="N", help="take each n-th label; all by default"
+        "--every",
+        type=positive(int),
+        default=1,
+        metavar="N",
+        help="take each n-th label; all by default",
     )
-    parser.add_argument("--cost", type=float, default=1.0, metavar="C", help="of both (1)")
+    parser.add_argument(
+        "--cost", type=positive(float), default=1.0, metavar="C", help="of both (1)"
+    )
     given = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
-    train, test = read(given.data)
+    train, test = read_both(given.data)
     train = train.take(np.diff(train.labels.indptr) > 0)  # as DiSMEC does
     used = np.unique(train.labels.indices)[:: given.every]
     labels, truth = train.labels[:, used].tocsr(), test.labels[:, used].tocsr()

@@ -15,7 +15,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.command import run
-from benchmarks.set_files import parser_of_places, read_parts, write, write_parts
+from benchmarks.set_files import drawn_parts, parser_of_places, write, write_parts
 
 if TYPE_CHECKING:
     from benchmarks.set_files import Points
@@ -40,11 +40,8 @@ def main() -> None:
     """Write all of them."""
     arguments = parser_of_places(__doc__).parse_args()
     draw = random.Random(0)  # noqa: S311 - no secret
-    parts = read_parts(arguments.data, N_TRAIN, N_TEST)
     made = {name: strings(kind, draw) for name, kind in KINDS.items()}
-    train, test = (
-        draw.sample(points, n) for points, n in zip(parts, (N_TRAIN, N_TEST), strict=True)
-    )
+    train, test = drawn_parts(arguments.data, draw, N_TRAIN, N_TEST)
     for name, points in made.items():
         write(arguments.out / name, points)
     write_parts(arguments.out / "joined", {"test": joined(test), "train": joined(train)})

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.command import parser_of, run
+from benchmarks.command import parser_of, positive, run
 from benchmarks.paper.scale import OWN_TOKENS, Shape, World
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser = parser_of(__doc__)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder to write")
     parser.add_argument(
-        "--labels", type=int, default=1_000_000, metavar="N", help="how many (1000000)"
+        "--labels", type=positive(int), default=1_000_000, metavar="N", help="how many (1000000)"
     )
     parser.add_argument(
-        "--points", type=int, metavar="N", help="to train on; 0.4 a label by default"
+        "--points", type=positive(int), metavar="N", help="to train on; 0.4 a label by default"
     )
     given = parser.parse_args(arguments)
     n_points = given.points or max(2 * given.labels // 5, 1)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.command import run
+from benchmarks.command import positive, run
 from benchmarks.set_files import parser_of_places, read_part, write_parts
 
 N_TEST = 1_500
@@ -22,7 +22,9 @@ N_TEST = 1_500
 def main() -> None:
     """Write the folder."""
     parser = parser_of_places(__doc__)
-    parser.add_argument("--points", type=int, default=2_000, metavar="N", help="to train on (2000)")
+    parser.add_argument(
+        "--points", type=positive(int), default=2_000, metavar="N", help="to train on (2000)"
+    )
     parser.add_argument(
         "--other-words",
         type=int,

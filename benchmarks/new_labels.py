@@ -3,17 +3,18 @@
 python -m benchmarks.new_labels --data FOLDER --points 30000
 python -m benchmarks.new_labels --data FOLDER --points 8000 --labels 200 --recipe dexa
 
-FOLDER holds train.jsonl.gz and labels.txt.gz; test points are not read. Of a random cut of the
+FOLDER holds train.* and labels.*; test points are not read. Of a random cut of the
 training points 15 % are set aside. 500 labels with at least three of the others, and one of those
 set aside, are taken out of the label space, and the model is trained on the points with what labels
 they have left. Then the labels are added from their texts, from up to three of their points, and
 from both; beside that the model is trained with their texts, but none of their points, and with
 all. P@1 of the other labels passes over the 500. `--models FOLDER` keeps the trained models, to go
-on from there.
+on from there with the same arguments.
 """
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,10 +23,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import longtail
-from benchmarks.command import parser_of, run
+from benchmarks.command import parser_of, positive, run
+from benchmarks.data_folder import read_train, texts_of
 from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.data.label_space import LabelSpace
+from longtail.data.paths import replacing
 from longtail.data.split import held_out_split
 from longtail.errors import InputError
 from longtail.recipes.names import recipe
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 
     Ids = NDArray[np.int64]
 
+WHAT_MAKES_MODELS = ("points", "labels", "examples", "recipe")  # and the data
 UNKNOWN = "?"  # a text of which no model knows a word
 
 
@@ -48,11 +52,21 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="see above")
     parser.add_argument(
-        "--points", type=int, default=30_000, metavar="N", help="of the random cut (30000)"
+        "--points",
+        type=positive(int),
+        default=30_000,
+        metavar="N",
+        help="of the random cut (30000)",
     )
-    parser.add_argument("--labels", type=int, default=500, metavar="N", help="to be added (500)")
     parser.add_argument(
-        "--examples", type=int, default=3, metavar="N", help="points of each added label (3)"
+        "--labels", type=positive(int), default=500, metavar="N", help="to be added (500)"
+    )
+    parser.add_argument(
+        "--examples",
+        type=positive(int),
+        default=3,
+        metavar="N",
+        help="points of each added label (3)",
     )
     parser.add_argument(
         "--recipe", default="longtail", metavar="NAME", help="what is trained (longtail)"
@@ -64,6 +78,8 @@ def main() -> None:
     warnings.simplefilter("ignore", InputWarning)
     random = np.random.default_rng(0)
     train, dev, new = _cut(arguments, random)
+    if arguments.models is not None:
+        _check_same(arguments)
     examples = _examples(train, new, arguments.examples, random)
     model = _model(_without(train, new), arguments, "without")
     space = train.label_space
@@ -82,12 +98,36 @@ def main() -> None:
         print(f"| {what} | {_row(changed(), dev, new)} |", flush=True)
 
 
+def _check_same(arguments: argparse.Namespace) -> None:
+    """Refuse models that other arguments have made, and write down which make these."""
+    asked = {name: getattr(arguments, name) for name in WHAT_MAKES_MODELS}
+    asked["data"] = str(arguments.data.resolve())
+    path = arguments.models / "arguments.json"
+    if not path.exists():
+        if arguments.models.is_dir() and any(arguments.models.iterdir()):
+            raise InputError(
+                f"{arguments.models} is not empty, and does not say by arguments.json what made "
+                "its models. Name another folder for --models."
+            )
+        arguments.models.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as stream:
+            stream.write(json.dumps(asked).encode())
+        return
+    made = json.loads(path.read_text(encoding="utf-8"))
+    for name, value in asked.items():
+        if made.get(name) != value:
+            raise InputError(
+                f"The models in {arguments.models} were made with --{name} {made.get(name)}, not "
+                f"{value}. Ask for the same, or name another folder for --models."
+            )
+
+
 def _cut(
     arguments: argparse.Namespace, random: np.random.Generator
 ) -> tuple[Dataset, Dataset, Ids]:
     """Return points to train on, points set aside, and the labels to take out."""
-    labels = arguments.data / "labels.txt.gz"
-    whole = Dataset.read(arguments.data / "train.jsonl.gz", labels_file=labels)
+    whole = read_train(arguments.data)
+    texts_of(whole)
     n_points = min(arguments.points, whole.n_points)
     whole = whole.take(np.sort(random.choice(whole.n_points, n_points, replace=False)))
     train, dev = map(whole.take, held_out_split(whole.texts or [], 0.15, 0))

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from benchmarks.command import run
 from benchmarks.registry import asked_for, drawn, packages_of
-from benchmarks.set_files import write
+from benchmarks.set_files import distinct, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +34,7 @@ def main() -> None:
     asked = drawn([name for name in names if not name.startswith("@")], N_ASKED)
     packages = packages_of(asked, url_of, kept_of, arguments.metadata)
     for name, field in SETS.items():
-        points = {text: (text, labels) for text, labels in points_of(packages, field)}
-        write(arguments.out / f"npm-{name}", list(points.values()))
+        write(arguments.out / f"npm-{name}", distinct(points_of(packages, field)))
 
 
 def url_of(name: str) -> str:

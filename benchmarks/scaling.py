@@ -99,14 +99,14 @@ def measured(dataset: Dataset, name: str) -> tuple[float, float, float]:
         code = (
             "import sys; from longtail import Dataset; from longtail.recipes.names import recipe;"
             "recipe(sys.argv[2])().fit_dataset(Dataset.open(sys.argv[1]));"
-            "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+            "from longtail.training.peak_memory import peak_memory; print(peak_memory())"
         )
         command = [sys.executable, "-c", code, str(Path(folder) / "data"), name]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         wall = time.perf_counter() - started
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return wall, cpu, int(done.stdout) / 2**10
+    return wall, cpu, int(done.stdout) / 2**20
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import uvloop
 
-from benchmarks.command import parser_of, run
+from benchmarks.command import parser_of, positive, run
 from longtail.data import Dataset, InputWarning
 from longtail.errors import InputError
 
@@ -208,16 +208,24 @@ def main() -> None:
     parser.add_argument("model", metavar="MODEL", help="a folder that `longtail train` wrote")
     parser.add_argument("test", metavar="TEST", help="texts, in any format of `longtail train`")
     parser.add_argument(
-        "--n-texts", type=int, default=5_000, metavar="N", help="ask the first so many (5000)"
+        "--n-texts",
+        type=positive(int),
+        default=5_000,
+        metavar="N",
+        help="ask the first so many (5000)",
     )
     parser.add_argument(
-        "--connections", type=int, default=8, metavar="N", help="that ask at the same time (8)"
+        "--connections",
+        type=positive(int),
+        default=8,
+        metavar="N",
+        help="that ask at the same time (8)",
     )
     parser.add_argument(
-        "--seconds", type=float, default=60, metavar="N", help="how long they ask (60)"
+        "--seconds", type=positive(float), default=60, metavar="N", help="how long they ask (60)"
     )
     parser.add_argument(
-        "--workers", type=int, default=1, metavar="N", help="processes of the server (1)"
+        "--workers", type=positive(int), default=1, metavar="N", help="processes of the server (1)"
     )
     parser.add_argument(
         "--port", type=int, default=8765, metavar="N", help="of the server, which is started (8765)"

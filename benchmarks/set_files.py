@@ -13,11 +13,13 @@ from longtail.errors import InputError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterable
 
     from sklearn.feature_extraction.text import TfidfVectorizer
 
 __all__ = [
     "Points",
+    "distinct",
     "drawn_parts",
     "parser_of_places",
     "read_part",
@@ -56,6 +58,18 @@ def read_parts(folder: Path, n_train: int, n_test: int) -> list[Points]:
             )
         parts.append(points)
     return parts
+
+
+def distinct(points: Iterable[tuple[str, list[str]]]) -> Points:
+    """Return one point of each text, the last, and none without labels.
+
+    Examples
+    --------
+    >>> from benchmarks.set_files import distinct
+    >>> distinct([("red", ["colour"]), ("one", []), ("red", ["wine"])])
+    [('red', ['wine'])]
+    """
+    return list({text: (text, labels) for text, labels in points if labels}.values())
 
 
 def write(folder: Path, points: Points) -> None:

@@ -2,8 +2,8 @@
 
 python -m benchmarks.transformer_serving --data FOLDER --encoder FOLDER
 
-Trains X-Transformer on --points of FOLDER/train.jsonl.gz and asks --test-points of
-FOLDER/test.jsonl.gz, all on one core. `--dev` asks other training points.
+Trains X-Transformer on --points of the training points in FOLDER and asks --test-points of its
+test points, all on one core. `--dev` asks other training points.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from benchmarks.command import parser_of, run
+from benchmarks.command import parser_of, positive, run
+from benchmarks.data_folder import drawn_points
 from longtail.data import InputWarning
 from longtail.distillation import distilled
 from longtail.metrics import precision_at_k
 from longtail.recipes.xtransformer import XTransformer
 from longtail.scorers.encoders import transformers_of
-
-from .peers.xtransformer import _read
 
 if TYPE_CHECKING:
     from longtail import Dataset, Predictor
@@ -40,19 +39,22 @@ def main() -> None:
         type=Path,
         required=True,
         metavar="FOLDER",
-        help="holds train.jsonl.gz, test.jsonl.gz and labels.txt.gz",
+        help="holds train.*, test.* and perhaps labels.*",
     )
     parser.add_argument(
         "--encoder", required=True, metavar="FOLDER", help="of a pretrained transformer"
     )
     parser.add_argument(
-        "--points", type=int, default=20_000, metavar="N", help="to train on (20000)"
+        "--points", type=positive(int), default=20_000, metavar="N", help="to train on (20000)"
     )
-    parser.add_argument("--test-points", type=int, default=3000, metavar="N", help="to ask (3000)")
+    parser.add_argument(
+        "--test-points", type=positive(int), default=3000, metavar="N", help="to ask (3000)"
+    )
     parser.add_argument("--dev", action="store_true", help="ask other training points")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
-    train, test = _read(arguments)
+    n_points = arguments.points, arguments.test_points
+    train, test = drawn_points(arguments.data, *n_points, dev=arguments.dev)
     settings: dict[str, Any] = {"held_out": 0.0, "n_threads": 1}
     model = XTransformer(encoder=arguments.encoder, **settings).fit_dataset(train).predictor_
     torch.set_num_threads(1)

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from benchmarks.command import parser_of, run
-from benchmarks.debian_sets import package_entries, tags_of
-from benchmarks.set_files import write, write_features
+from benchmarks.debian_sets import described_in, package_entries, tags_of
+from benchmarks.set_files import distinct, write, write_features
 
 if TYPE_CHECKING:
     from benchmarks.set_files import Points
@@ -70,11 +70,6 @@ def main() -> None:
         write_features(arguments.out / name, arguments.out / f"{name}-chars", characters)
 
 
-def distinct(points: Points) -> Points:
-    """Return one point of each text, and none without labels."""
-    return list({text: (text, labels) for text, labels in points if labels}.values())
-
-
 def drawn(points: Points, n_most: int | None) -> Points:
     """Return points in a random order, or some of them."""
     random.Random(1).shuffle(points)  # noqa: S311 - no secret
@@ -89,13 +84,8 @@ def words_of(explanation: str) -> list[str]:
 
 def described(path: Path) -> Points:
     """Return the Japanese descriptions of packages, and their tags."""
-    found = {}
     with bz2.open(path, "rt", encoding="utf-8") as file:
-        for block in file.read().split("\n\n"):
-            first, *rest = block.split("\n")
-            if len(rest) > 1:
-                lines = [rest[1].partition(": ")[2], *(line.strip() for line in rest[2:])]
-                found[first.partition(": ")[2]] = " ".join(line for line in lines if line != ".")
+        found = described_in(file.read())
     entries = [entry for entry in package_entries() if "Tag" in entry]
     tagged = [(entry["Package"], tags_of(entry["Tag"])) for entry in entries]
     return distinct([(found[name], tags) for name, tags in tagged if name in found])

@@ -76,7 +76,10 @@ class TestComparisons:
         assert propensity_of("AmazonTitles-670K") == (0.6, 2.6)
         assert propensity_of("WikiTitles-500K") == (0.5, 0.4)
         assert propensity_of("WikiSeeAlsoTitles-350K") == (0.55, 1.5)
-        assert propensity_of("eurlex-4k") == (0.55, 1.5)
+        for others in ("eurlex-4k", "Wiki10-31K", "AmazonCat-13K", "my-Amazon-sets"):
+            assert propensity_of(others) == (0.55, 1.5)
+        assert propensity_of("LF-AmazonTitles-131K") == (0.6, 2.6)
+        assert propensity_of("WikiLSHTC-325K") == (0.5, 0.4)
 
     def test_another_data_set_is_shown_beside_the_paper_s(self, monkeypatch, capsys, folder):
         out = run(
@@ -207,6 +210,24 @@ def test_the_other_tables_need_data(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         run(monkeypatch, capsys, "table4")
     assert "needs --data" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["table6", "--data", "D", "--out", "x.svg"], "takes no --out, which goes with figure2"),
+        (["figure3", "--data", "D", "--variants", "x"], "takes no --variants"),
+        (["starts", "--data", "D", "--variants", "x"], "takes no --variants"),
+        (["table4", "--data", "D", "--share", ".1"], "no --share, which goes with scale"),
+        (["scale", "--data", "D"], "scale takes no --data"),
+        (["scale", "--shapes"], "expected at least one argument"),
+        (["scale", "--share", "-3"], "must be a number over 0, got '-3'"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(monkeypatch, capsys, arguments, said):
+    with pytest.raises(SystemExit):
+        run(monkeypatch, capsys, *arguments)
+    assert said in capsys.readouterr().err
 
 
 def test_vectors_to_start_from_are_compared(monkeypatch, capsys, folder):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import signal
+import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -22,6 +24,7 @@ from benchmarks.peers.systems import ENVIRONMENTS, SYSTEMS, Candidate, System, c
 from benchmarks.peers.workers import measuring
 from scipy.sparse import csr_matrix
 
+import longtail
 from longtail.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::longtail.data.InputWarning")
@@ -55,6 +58,21 @@ def features(tmp_path):
 
 def worker(body, tmp_path, seconds=30.0):
     call_worker([sys.executable, "-c", body], 1, time.monotonic() + seconds, tmp_path)
+
+
+def wait_until(is_so, seconds=60.0):
+    stop = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < stop
+        time.sleep(0.02)
+
+
+def is_running(process):
+    status = Path(f"/proc/{process}/status")
+    try:
+        return "zombie" not in status.read_text()
+    except OSError:
+        return False
 
 
 class TestReport:
@@ -174,6 +192,15 @@ class TestSystems:
         quick = [row.name for row in candidates([trees, reader], task, quick=True)]
         assert quick == ["trees (words)", "reader"]
 
+    def test_a_quick_comparison_gives_each_the_features_that_were_best_elsewhere(self, texts):
+        task = prepare(files_in(texts), texts / "work")
+        for names, best in (
+            (["omikuji", "pecos", "libmultilabel"], "words + chars"),
+            (["sklearn-knn"], "words + pairs"),
+        ):
+            rows = candidates(_chosen(names, quick=True), task, quick=True)
+            assert {row.variant for row in rows} == {best}
+
     def test_a_quick_comparison_has_one_recipe_of_longtail_unless_systems_are_named(self):
         quick = [system.name for system in _chosen(None, quick=True)]
         ours = [name for name in quick if name.startswith("longtail")]
@@ -216,9 +243,47 @@ class TestRunning:
         )
         with pytest.raises(TimeoutError):
             worker(body, tmp_path, seconds=3)
-        time.sleep(0.2)
-        status = Path(f"/proc/{file.read_text()}/status")
-        assert not status.exists() or "zombie" in status.read_text()
+        wait_until(lambda: not is_running(int(file.read_text())))
+
+    def test_a_python_that_is_not_there_is_told(self, tmp_path):
+        gone = str(tmp_path / "python")
+        with pytest.raises(WorkerFailedError, match=f"{gone} cannot be run: No such file"):
+            call_worker([gone, "-c", "pass"], 1, time.monotonic() + 30, tmp_path)
+
+    def test_only_longtail_s_own_worker_finds_what_this_process_finds(self, tmp_path, monkeypatch):
+        peer = tmp_path / "python"
+        peer.symlink_to(sys.executable)
+        monkeypatch.setenv("PYTHONPATH", "own")
+        for python, said in ((sys.executable, "own"), (str(peer), "None")):
+            body = "import os, sys; sys.exit(os.environ.get('PYTHONPATH') or 'None')"
+            with pytest.raises(WorkerFailedError, match=f"^{said}$"):
+                call_worker([python, "-S", "-c", body], 1, time.monotonic() + 30, tmp_path)
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+    def test_a_comparison_that_is_told_to_stop_takes_its_worker_along(self, number, tmp_path):
+        started = tmp_path / "started"
+        body = (
+            f"import os, pathlib, time; pathlib.Path({str(started)!r}).write_text(str(os.getpid()))"
+            "; time.sleep(60)"
+        )
+        script = (
+            "import sys, tempfile, time\n"
+            "from pathlib import Path\n"
+            "from benchmarks.command import run\n"
+            "from benchmarks.peers.running import call_worker\n"
+            "def main():\n"
+            f"    with tempfile.TemporaryDirectory(dir={str(tmp_path)!r}) as work:\n"
+            f"        command = [sys.executable, '-c', {body!r}]\n"
+            "        call_worker(command, 1, time.monotonic() + 60, Path(work))\n"
+            "run(main)\n"
+        )
+        process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE)
+        wait_until(lambda: started.exists() and started.read_text())
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+        assert (process.returncode, said) == (128 + number, b"Stopped.\n")
+        assert list(tmp_path.iterdir()) == [started]
+        wait_until(lambda: not is_running(int(started.read_text())))
 
     def test_a_worker_that_cannot_start_becomes_a_run_that_says_why(self, features):
         task = prepare(files_in(features), features / "work")
@@ -274,9 +339,26 @@ class TestEnvironments:
         home.mkdir()
         content = {"requirements": ENVIRONMENTS["napkinxc"].requirements, "packages": ["a==1"]}
         (home / environments.STAMP).write_text(json.dumps(content))
+        (home / "bin").mkdir()
+        (home / "bin" / "python").touch()
         monkeypatch.setattr(environments, "_build", lambda *_: pytest.fail("built again"))
         assert environments.python_of("napkinxc", tmp_path).is_relative_to(home)
         assert environments.installed_packages("napkinxc", tmp_path) == ["a==1"]
+
+    def test_an_environment_whose_python_has_gone_is_made_again(self, tmp_path, monkeypatch):
+        home = tmp_path / "napkinxc"
+        home.mkdir()
+        content = {"requirements": ENVIRONMENTS["napkinxc"].requirements, "packages": ["a==1"]}
+        (home / environments.STAMP).write_text(json.dumps(content))
+        built = []
+        monkeypatch.setattr(environments, "_build", lambda *given: built.append(given[1]))
+        environments.python_of("napkinxc", tmp_path)
+        assert built == [home]
+
+    def test_longtail_s_own_says_which_longtail_runs_and_on_what(self, tmp_path):
+        own, *others = environments.installed_packages("longtail", tmp_path)
+        assert own == f"longtail=={longtail.__version__} in {Path(longtail.__file__).parent}"
+        assert f"numpy=={np.__version__}" in others
 
     def test_an_environment_that_cannot_be_made_says_why(self, tmp_path):
         body = "print('ERROR: No matching distribution'); raise SystemExit(1)"
@@ -292,6 +374,19 @@ class TestCommand:
         first, second = capsys.readouterr().err.splitlines()
         assert "Pass --data FOLDER" in first
         assert "no system 'x'" in second
+
+    def test_data_are_named_in_one_way(self, tmp_path, capsys):
+        assert main(["--data", "D", "--train", "train.txt", "--out", str(tmp_path)]) == 2
+        assert "--data names all files" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [("--threads", "0"), ("--threads", "100000"), ("--repeats", "0"), ("--time-limit", "no")],
+    )
+    def test_numbers_that_cannot_be_are_refused(self, arguments, tmp_path, capsys):
+        with pytest.raises(SystemExit):
+            main(["--data", "D", "--out", str(tmp_path), *arguments])
+        assert f"error: argument {arguments[0]}" in capsys.readouterr().err
 
     def test_peers_that_cannot_be_installed_are_rows_of_a_whole_report(
         self, features, capsys, monkeypatch
@@ -317,20 +412,29 @@ class TestOverview:
         for name, accuracy in (("small", 40.0), ("large", 60.0)):
             runs = [run("omikuji-parabel (words)", 50.0, variant="words", seconds=3.0)]
             runs += [run("longtail longtail", accuracy), run("own-system", failure="no memory")]
+            runs += [run("longtail-quick", accuracy + 1)]
             (tmp_path / name).mkdir()
-            content = {"data": {"n_labels": 1234}, "runs": [one.as_json() for one in runs]}
+            variants = {"words" if name == "small" else "features": {}}
+            content = {"data": {"n_labels": 1234, "variants": variants}}
+            content["runs"] = [one.as_json() for one in runs]
             (tmp_path / name / "runs.json").write_text(json.dumps(content))
         return [str(tmp_path / name) for name in ("small", "large")]
 
     def test_one_table_with_longtail_first_and_the_best_in_bold(self, folders, capsys):
         overview(folders)
-        lines = [line[2:-2].split(" | ") for line in capsys.readouterr().out.splitlines()]
-        assert [line[:3] for line in lines[2:]] == [
-            ["small", "longtail", "40.0"],
-            ["1,234 labels", "omikuji Parabel, words", "**50.0**"],
-            ["large", "longtail", "**60.0**"],
-            ["1,234 labels", "omikuji Parabel, words", "50.0"],
+        rows = [line.split("|")[1:4] for line in capsys.readouterr().out.splitlines()[2:]]
+        assert [[cell.strip() for cell in row] for row in rows] == [
+            ["small", "**longtail**", "40.0"],
+            ["1,234 labels", "longtail-quick", "41.0"],
+            ["", "omikuji Parabel, words", "**50.0**"],
+            ["large", "**longtail**", "60.0"],
+            ["1,234 labels, features", "longtail-quick", "**61.0**"],
+            ["", "omikuji Parabel, words", "50.0"],
         ]
+
+    def test_each_system_has_a_look_of_its_own(self):
+        looks = {(system.marker, system.colour) for system in SYSTEMS}
+        assert len(looks) == len({system.shown for system in SYSTEMS}) == len(SYSTEMS)
 
     def test_one_panel_a_data_set_and_each_system_once_in_the_legend(self, folders, tmp_path):
         overview([*folders, "--picture", str(tmp_path / "all.svg")])
@@ -338,6 +442,15 @@ class TestOverview:
         titles = [picture.count(f">{name}, 1,234 labels<") for name in ("small", "large")]
         assert titles == [1, 1]
         assert picture.count(">omikuji Parabel<") == picture.count(">longtail<") == 1
+
+    def test_a_comparison_without_any_result_is_named(self, tmp_path):
+        content = {
+            "data": {"n_labels": 3, "variants": {}},
+            "runs": [run("a", failure="takes text").as_json()],
+        }
+        (tmp_path / "runs.json").write_text(json.dumps(content))
+        with pytest.raises(InputError, match=r"runs\.json has no system with a result"):
+            overview([str(tmp_path)])
 
     @pytest.mark.parametrize("content", ["{", "[]", '{"runs": [{}], "data": {"n_labels": 1}}'])
     def test_a_file_of_another_kind_is_named(self, content, tmp_path):

@@ -26,9 +26,11 @@ from benchmarks import (
     unlike_prose,
 )
 from benchmarks.command import run
+from benchmarks.data_folder import drawn_points, read_both, read_train, texts_of
 from benchmarks.set_files import read_part, read_parts, write_parts
 
 import longtail
+from longtail.errors import InputError
 from longtail.estimators.limits import check_settings
 from longtail.recipes.names import recipe
 from shown_commands import commands_shown, options_of
@@ -202,6 +204,21 @@ def test_what_asks_held_out_training_points(name, monkeypatch, capsys, data):
     assert max(found) > 60
 
 
+def test_a_folder_of_data_is_read_in_one_way(data, tmp_path):
+    train, test = read_both(data)
+    assert (train.n_points, train.label_space) == (160, test.label_space)
+    again, others = drawn_points(data, 20, 7, dev=True)
+    assert (again.n_points, others.n_points) == (20, 7)
+    with pytest.raises(InputError, match=r"has no file train\.\*\. Name a folder"):
+        read_train(tmp_path)
+    for name in ("train.txt", "train.csv"):
+        (tmp_path / name).touch()
+    with pytest.raises(InputError, match=r"one file train\.\*, but holds train\.csv, train\.txt"):
+        read_train(tmp_path)
+    with pytest.raises(InputError, match="needs points with texts"):
+        texts_of(read_train(data.parent))
+
+
 def test_recipes_beside_each_other(monkeypatch, capsys, data):
     features = ("--data", data.parent)
     classics = (*features, "--recipes", "parabel", "dismec", "--set", "n_threads=1")
@@ -238,6 +255,26 @@ def test_all_variants_are_settings_that_a_recipe_can_have():
     for name, variants in ablation.VARIANTS.items():
         for settings in variants.values():
             check_settings(recipe(name)(**settings))
+
+
+@pytest.mark.parametrize(
+    ("command", "number"),
+    [
+        ("latency model test --n-texts", "0"),
+        ("serving model test --n-texts", "0"),
+        ("serving model test --seconds", "nan"),
+        ("made_titles folder --labels", "0"),
+        ("new_labels --data folder --examples", "1.5"),
+        ("few_points data out --points 100", "-1"),
+    ],
+)
+def test_a_count_that_is_none_is_refused_by_name(command, number, monkeypatch, capsys):
+    name, *arguments = command.split()
+    option = next(one for one in arguments if one.startswith("--") and one != "--data")
+    code, out, error = told_by(f"benchmarks.{name}", monkeypatch, capsys, *arguments, number)
+    assert (code, out) == (2, "")
+    assert f"error: argument {option}: must be " in error
+    assert f"over 0, got '{number}'" in error
 
 
 def test_time_of_a_text(monkeypatch, capsys, data, model):
@@ -283,9 +320,9 @@ def test_labels_with_texts(monkeypatch, capsys, data):
     assert (code, error) == (2, "error: The test set has 16 labels. Use fewer for --unseen.\n")
 
 
-def test_labels_added_afterwards(monkeypatch, capsys, data):
-    code, out, _ = told_by("benchmarks.new_labels", monkeypatch, capsys, "--data", data,
-                           "--labels", 2)  # fmt: skip
+def test_labels_added_afterwards(monkeypatch, capsys, data, tmp_path):
+    kept = ("--data", data, "--models", tmp_path)
+    code, out, _ = told_by("benchmarks.new_labels", monkeypatch, capsys, *kept, "--labels", 2)
     assert code == 0
     recall = {row[0]: float(row[1]) for row in rows_in(out)}
     assert recall["not added"] == 0
@@ -293,6 +330,11 @@ def test_labels_added_afterwards(monkeypatch, capsys, data):
     code, _, error = told_by("benchmarks.new_labels", monkeypatch, capsys, "--data", data)
     assert code == 2
     assert "16 labels have points enough to be taken out, 500 are wanted" in error
+    _, _, error = told_by("benchmarks.new_labels", monkeypatch, capsys, *kept, "--labels", 3)
+    assert f"The models in {tmp_path} were made with --labels 2, not 3. Ask for the same" in error
+    (tmp_path / "arguments.json").unlink()
+    _, _, error = told_by("benchmarks.new_labels", monkeypatch, capsys, *kept, "--labels", 2)
+    assert "does not say by arguments.json what made its models" in error
 
 
 def test_x_transformer_beside_others(monkeypatch, capsys, data):
@@ -305,6 +347,15 @@ def test_x_transformer_beside_others(monkeypatch, capsys, data):
     code, _, error = told_by(command, monkeypatch, capsys, "--data", data, "--dev")
     assert code == 2
     assert "No training points are left for --dev. Use fewer than 160." in error
+
+
+def test_x_transformer_s_rival_that_cannot_run_says_why(monkeypatch, capsys, data, tmp_path):
+    command = "benchmarks.peers.xtransformer"
+    monkeypatch.setattr(f"{command}.python_of", lambda *_: tmp_path / "no-python")
+    asked = ("--data", data, "--encoder", "--environments", tmp_path)
+    code, _, error = told_by(command, monkeypatch, capsys, *asked)
+    assert code == 2
+    assert error == f"error: {tmp_path / 'no-python'} cannot be run: No such file or directory\n"
 
 
 def test_reversed_pairs(monkeypatch, capsys, tmp_path):

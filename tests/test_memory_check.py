@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import resource
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 
 from command_line import SMALL, refused, run
@@ -20,6 +23,8 @@ from longtail.costs.memory_check import (
 )
 from longtail.errors import InputError, TooLargeError
 from longtail.recipes.names import RECIPES, recipe
+from longtail.training import peak_memory as peak
+from longtail.training.peak_memory import peak_memory
 
 AVAILABLE = "longtail.costs.memory_check.available_memory"
 
@@ -108,6 +113,22 @@ def test_a_refusal_is_an_input_error():
 def test_some_memory_is_available_but_not_more_than_there_is():
     assert 1e7 < available_memory() < 1e14
     assert 1e7 < resident_memory() < 1e12
+
+
+@pytest.mark.skipif(not peak.STATUS.exists(), reason="told by Linux")
+def test_the_peak_is_of_this_process_and_not_of_what_has_started_it():
+    much = np.ones(40_000_000)  # 320 MB, which getrusage would pass on
+    code = "from longtail.training.peak_memory import peak_memory; print(peak_memory())"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert peak_memory() > much.nbytes
+    assert 10**7 < int(told.stdout) < much.nbytes
+
+
+def test_where_linux_tells_no_peak_there_is_one(tmp_path, monkeypatch):
+    for status in ("absent", "empty"):
+        monkeypatch.setattr(peak, "STATUS", tmp_path / status)
+        (tmp_path / "empty").touch()
+        assert 10**7 < peak_memory() < 10**12
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.command import chosen, parser_of, run
-from longtail import Dataset
+from benchmarks.command import chosen, parser_of, positive, run
+from benchmarks.data_folder import file_in, labels_in, read_test, read_train
 from longtail.cli.settings import parse_settings, setting_names
 from longtail.data import InputWarning
 from longtail.data.split import held_out_split
@@ -43,7 +43,18 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from longtail import Dataset
+
 LOOKS = {"starts": starts, "pools": pools}
+ON_DATA = (*TABLES, *FIGURES, *COMPARISONS, *LOOKS)
+GOES_WITH = {
+    "data": ON_DATA,
+    "points": ON_DATA,
+    "dev": ON_DATA,
+    "variants": (*TABLES, *COMPARISONS),
+    "out": (*FIGURES,),
+    **dict.fromkeys(("shapes", "share", "recipe"), ("scale",)),
+}
 DEV_SHARE = 0.1
 OF_IMAGES = ("image_shape", "weights")  # of the comparisons with a ResNet18
 
@@ -52,6 +63,7 @@ def main() -> None:
     """Print the lines of what was asked for, each as soon as it is there."""
     parser = argument_parser()
     arguments = parser.parse_args()
+    check_options(parser, arguments)
     warnings.simplefilter("ignore", InputWarning)
     settings = settings_of(arguments)
     if arguments.what == "scale":
@@ -62,6 +74,14 @@ def main() -> None:
         lines = lines_of(arguments, settings, *data_for(arguments))
     for line in lines:
         print(line, flush=True)
+
+
+def check_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """End with an error where an option would be ignored."""
+    for name, takers in GOES_WITH.items():
+        is_given = getattr(arguments, name) != parser.get_default(name)
+        if is_given and arguments.what not in takers:
+            parser.error(f"{arguments.what} takes no --{name}, which goes with {', '.join(takers)}")
 
 
 def settings_of(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -86,15 +106,13 @@ def settings_of(arguments: argparse.Namespace) -> dict[str, Any]:
 def argument_parser() -> argparse.ArgumentParser:
     """Return what reads the command line."""
     parser = parser_of(__doc__)
-    parser.add_argument(
-        "what", choices=[*TABLES, *FIGURES, *COMPARISONS, *LOOKS, "scale"], help="what to print"
-    )
+    parser.add_argument("what", choices=[*ON_DATA, "scale"], help="what to print")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="needed by all but scale")
     parser.add_argument(
-        "--points", type=int, metavar="N", help="train on a random cut; all by default"
+        "--points", type=positive(int), metavar="N", help="train on a random cut; all by default"
     )
     parser.add_argument("--dev", action="store_true", help="score a tenth of the training points")
-    parser.add_argument("--variants", nargs="*", metavar="NAME", help="only these; all by default")
+    parser.add_argument("--variants", nargs="+", metavar="NAME", help="only these; all by default")
     parser.add_argument(
         "--set",
         nargs="*",
@@ -108,14 +126,18 @@ def argument_parser() -> argparse.ArgumentParser:
     scale = parser.add_argument_group("scale")
     scale.add_argument(
         "--shapes",
-        nargs="*",
+        nargs="+",
         choices=SHAPES,
         default=[*SHAPES],
         metavar="SHAPE",
         help=f"only these; all by default: {', '.join(SHAPES)}",
     )
     scale.add_argument(
-        "--share", type=float, default=1.0, metavar="PART", help="of the points and labels (1)"
+        "--share",
+        type=positive(float),
+        default=1.0,
+        metavar="PART",
+        help="of the points and labels (1)",
     )
     scale.add_argument(
         "--recipe",
@@ -153,8 +175,7 @@ def lines_of(
 
 def data_for(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
     """Return what is trained on, and what is scored: a part of the training data, or the test."""
-    labels_file = file_of(arguments.data, "labels", is_needed=False)
-    train = Dataset.read(file_of(arguments.data, "train"), labels_file=labels_file)
+    train = read_train(arguments.data)
     if arguments.points is not None:
         drawn = np.random.default_rng(0).permutation(train.n_points)[: arguments.points]
         train = train.take(np.sort(drawn))
@@ -162,23 +183,7 @@ def data_for(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
         points = train.features if train.texts is None else train.texts
         kept, scored = held_out_split(points, DEV_SHARE, 0)
         return train.take(kept), train.take(scored)
-    test = Dataset.read(
-        file_of(arguments.data, "test"),
-        labels_file=labels_file,
-        label_space=None if labels_file else train.label_space,
-        unknown_labels="extend",
-        n_features=None if train.features is None else train.features.shape[1],
-    )
-    return train, test
-
-
-def file_of(folder: Path, part: str, *, is_needed: bool = True) -> Any:
-    """Return the one file that is called so; None if there is none and none is needed."""
-    paths = sorted(path for path in folder.glob(f"{part}.*") if path.is_file())
-    if len(paths) > 1 or (is_needed and not paths):
-        names = ", ".join(path.name for path in paths) or "none"
-        raise InputError(f"{folder} should hold one file {part}.*, but holds {names}.")
-    return paths[0] if paths else None
+    return train, read_test(file_in(arguments.data, "test"), labels_in(arguments.data), train)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,16 @@ __all__ = ["COMPARISONS", "compared", "propensity_of"]
 
 _FULL = tuple(f"{metric}@{k}" for metric in ("P", "nDCG", "PSP", "PSnDCG") for k in (1, 3, 5))
 HOURS = "hours"
+# By the Extreme Classification Repository. AmazonCat-13K, Wiki10-31K and the sets of "see also" are
+# among the others.
+OF_AMAZON = {
+    *("Amazon-670K", "Amazon-3M", "AmazonTitles-670K", "AmazonTitles-3M"),
+    *("LF-Amazon-131K", "LF-AmazonTitles-131K", "LF-AmazonTitles-1.3M"),
+}
+OF_WIKIPEDIA = {
+    *("Wikipedia-500K", "WikiTitles-500K", "WikiLSHTC-325K"),
+    *("LF-Wikipedia-500K", "LF-WikiTitles-500K"),
+}
 
 
 class Comparison(NamedTuple):
@@ -137,10 +147,9 @@ def published(table: str, data: str) -> dict[str, dict[str, float]]:
 
 def propensity_of(data: str) -> tuple[float, float]:
     """Return A and B of the propensities that published tables use for a data set."""
-    if "Amazon" in data:
+    if data in OF_AMAZON:
         return 0.6, 2.6
-    is_wikipedia = "Wiki" in data and "SeeAlso" not in data
-    return (0.5, 0.4) if is_wikipedia else USUAL_PROPENSITY
+    return (0.5, 0.4) if data in OF_WIKIPEDIA else USUAL_PROPENSITY
 
 
 def compared(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from longtail.data import InputWarning
 from longtail.data.label_space import LabelSpace
 from longtail.metrics import precision_at_k
 from longtail.recipes.names import recipe
+from longtail.training.peak_memory import peak_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -211,14 +211,16 @@ class _Told:
 
     def on_stage(self, stage: str, seconds: float | None) -> None:
         """Say that a stage begins, or how long it took."""
-        end = "" if seconds is None else f": {seconds:.0f} s, {_peak_mb():,.0f} MB"
+        end = "" if seconds is None else f": {seconds:.0f} s, {peak_memory() / 2**20:,.0f} MB"
         self._say(f"{stage}{end or ' ...'}")
 
     def on_batch(self, stage: str, done: int, total: int, loss: float | None) -> None:
         """Say how far it is, now and then."""
         if done % max(total // 10, 1) == 0:
             measured = "" if loss is None else f", loss {loss:.4g}"
-            self._say(f"{stage}: {done} of {total} batches, {_peak_mb():,.0f} MB{measured}")
+            self._say(
+                f"{stage}: {done} of {total} batches, {peak_memory() / 2**20:,.0f} MB{measured}"
+            )
 
     def on_epoch(self, report: EpochReport) -> None:
         """Say what was lost."""
@@ -228,11 +230,6 @@ class _Told:
     def _say(self, line: str) -> None:
         sys.stderr.write(f"{time.process_time():7.0f} {line}\n")
         sys.stderr.flush()
-
-
-def _peak_mb() -> float:
-    """Return the most memory that this process has had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
 
 def train_and_predict(folder: str, recipe_name: str, settings: dict[str, Any]) -> None:
@@ -248,5 +245,5 @@ def train_and_predict(folder: str, recipe_name: str, settings: dict[str, Any]) -
     precision = 100 * precision_at_k(found, test.labels, 1)
     estimator.save(Path(folder) / "model")
     size = sum(path.stat().st_size for path in (Path(folder) / "model").iterdir())
-    figures = [wall, cpu, _peak_mb(), train.n_points / wall, predictions, size / 2**20, precision]
-    print(json.dumps(figures))
+    peak, speed = peak_memory() / 2**20, train.n_points / wall
+    print(json.dumps([wall, cpu, peak, speed, predictions, size / 2**20, precision]))

@@ -18,9 +18,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.command import parser_of, run
+from benchmarks.command import parser_of, positive, run
 from longtail.data import InputWarning
 from longtail.errors import InputError, LongtailError
+from longtail.kernels.jit import n_usable_cores
 
 from .data import Files, files_in, prepare
 from .environments import EnvironmentFailedError, installed_packages, python_of
@@ -49,7 +50,12 @@ class Clock:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison."""
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.threads > n_usable_cores():
+        parser.error(
+            f"argument --threads: at most {n_usable_cores()} on this machine, got {given.threads}"
+        )
     warnings.simplefilter("ignore", InputWarning)
     try:
         _compare(given, _files(given), _chosen(given.systems, quick=given.quick))
@@ -105,13 +111,21 @@ def _parser() -> argparse.ArgumentParser:
         help="one kind of features a system, the likely best; no slow ensembles",
     )
     parser.add_argument(
-        "--repeats", type=int, default=1, metavar="N", help="runs of each, in turns (1)"
+        "--repeats", type=positive(int), default=1, metavar="N", help="runs of each, in turns (1)"
     )
     parser.add_argument(
-        "--threads", type=int, default=2, metavar="N", help="cores that a system may use (2)"
+        "--threads",
+        type=positive(int),
+        default=min(2, n_usable_cores()),
+        metavar="N",
+        help="cores that a system may use (2)",
     )
     parser.add_argument(
-        "--time-limit", type=float, default=600, metavar="SECONDS", help="of one run (600)"
+        "--time-limit",
+        type=positive(float),
+        default=600,
+        metavar="SECONDS",
+        help="of one run (600)",
     )
     parser.add_argument(
         "--environments",
@@ -126,6 +140,8 @@ def _parser() -> argparse.ArgumentParser:
 def _files(given: argparse.Namespace) -> Files:
     """Return the data that the user named."""
     if given.data is not None:
+        if given.train or given.test or given.labels:
+            raise InputError("--data names all files. Pass it, or --train, --test and --labels.")
         files = files_in(given.data)
         return replace(files, train_filter=given.train_filter, test_filter=given.test_filter)
     if given.train is None or given.test is None:

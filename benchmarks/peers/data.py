@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array, save_npz
 
+from benchmarks.data_folder import file_in, labels_in, read_test
 from longtail.data import Dataset, read_filter
 from longtail.data.damping import chosen_power, unit_rows_of_power
 from longtail.data.vectorizer import TextVectorizer
-from longtail.errors import InputError
 from longtail.estimators.estimator import VERY_FEW_POINTS
 from longtail.estimators.vocabulary import vectorizer_for
 from longtail.recipes.names import DEFAULT_RECIPE, recipe
@@ -93,30 +93,13 @@ class Task:
 
 def files_in(folder: Path) -> Files:
     """Return the one file each that is called train, test and, if there is one, labels."""
-    found: dict[str, Path] = {}
-    for part in ("train", "test", "labels"):
-        paths = [path for path in sorted(folder.glob(f"{part}.*")) if path.is_file()]
-        if len(paths) > 1 or (not paths and part != "labels"):
-            names = ", ".join(path.name for path in paths) or "none"
-            raise InputError(
-                f"{folder} should hold one file {part}.*, but holds {names}. "
-                "Name the files with --train, --test and --labels."
-            )
-        if paths:
-            found[part] = paths[0]
-    return Files(found["train"], found["test"], found.get("labels"))
+    return Files(file_in(folder, "train"), file_in(folder, "test"), labels_in(folder))
 
 
 def prepare(files: Files, folder: Path) -> Task:
     """Read the data and write what the workers read."""
     train = Dataset.read(files.train, labels_file=files.labels)
-    test = Dataset.read(
-        files.test,
-        labels_file=files.labels,
-        label_space=None if files.labels else train.label_space,
-        unknown_labels="extend",
-        n_features=None if train.features is None else train.features.shape[1],
-    )
+    test = read_test(files.test, files.labels, train)
     labelled = np.flatnonzero(np.diff(train.labels.indptr))
     save_npz(folder / "train_labels.npz", train.labels[labelled], compressed=False)
     variants, texts = {}, None

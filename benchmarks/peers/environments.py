@@ -7,18 +7,27 @@ import shutil
 import subprocess
 import sys
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import longtail
+from longtail.errors import LongtailError
 
 from .systems import ENVIRONMENTS, Environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["EnvironmentFailedError", "installed_packages", "python_of"]
 
 STAMP = "longtail-benchmark.json"  # written last: an environment with it is complete
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+OWN_PACKAGES = ("numpy", "numba", "scipy", "torch")  # what longtail's figures depend on
 PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
 
 
-class EnvironmentFailedError(Exception):
+class EnvironmentFailedError(LongtailError):
     """Says in one line why there is no environment."""
 
 
@@ -41,7 +50,8 @@ def python_of(name: str, folder: Path) -> Path:
         return Path(sys.executable)
     environment, home = ENVIRONMENTS[name], folder / name
     python = home / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-    if _stamp(home).get("requirements") != list(environment.requirements):
+    is_whole = python.exists()  # its link outlives the Python that it was made of
+    if not is_whole or _stamp(home).get("requirements") != list(environment.requirements):
         shutil.rmtree(home, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
         _build(environment, home, python, folder / f"{name}.log")
@@ -49,8 +59,18 @@ def python_of(name: str, folder: Path) -> Path:
 
 
 def installed_packages(name: str, folder: Path) -> list[str]:
-    """Return what pip installed, with versions."""
+    """Return what pip installed, with versions; of "longtail" which one runs, and on what."""
+    if name == "longtail":
+        place = Path(longtail.__file__).parent
+        return [f"longtail=={longtail.__version__} in {place}", *_own_versions()]
     return list(_stamp(folder / name).get("packages", []))
+
+
+def _own_versions() -> Iterator[str]:
+    """Yield the versions of what is installed beside longtail."""
+    for package in OWN_PACKAGES:
+        with suppress(PackageNotFoundError):  # torch is optional
+            yield f"{package}=={version(package)}"
 
 
 def _build(environment: Environment, home: Path, python: Path, log: Path) -> None:

@@ -16,13 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.command import parser_of, run
-from benchmarks.drawing import INK, OURS, svg_of_panels
+from benchmarks.drawing import INK, svg_of_panels
 from longtail.data.paths import replacing
 from longtail.errors import InputError
 
+from .data import FEATURES
 from .picture import OUR_NAME, show_seconds
 from .report import BEST_BY, Row, rows_of
 from .running import Run
+from .systems import DEFAULT_NAME, SYSTEMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,17 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "as_table", "draw", "read", "shown_name"]
 
 N_COLUMNS = 4
-SYSTEMS = {  # in the order of the legend: what they are called in the documents, and their look
-    "longtail longtail": ("longtail", "o", OURS),
-    "longtail-quick": ("longtail-quick", "o", "#e3a583"),
-    "omikuji-parabel": ("omikuji Parabel", "s", "#3a6ea5"),
-    "omikuji-bonsai": ("omikuji Bonsai", "D", "#8fb3d9"),
-    "pecos-xr-linear": ("PECOS XR-Linear", "^", "#3f7f4f"),
-    "pecos-one-vs-all": ("PECOS one-vs-all", "v", "#8cc49a"),
-    "fasttext-hs": ("fastText, hierarchical softmax", "P", "#8c7aa9"),
-    "libmultilabel-tree": ("LibMultiLabel tree", "X", "#b0903c"),
-    "sklearn-knn": ("kNN on TF-IDF, scikit-learn", "*", "#777777"),
-}
+LOOKS = {system.name: system for system in SYSTEMS}  # in the order of the legend
 COLUMNS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@5", "R@100")
 
 
@@ -50,6 +42,7 @@ class Comparison:
 
     name: str
     n_labels: int
+    has_texts: bool
     rows: list[Row]  # the best P@1 first
 
 
@@ -72,17 +65,24 @@ def read(folder: Path) -> Comparison:
     try:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         runs = [Run.of_json(parts) for parts in content["runs"]]
-        n_labels = content["data"]["n_labels"]
+        n_labels, variants = content["data"]["n_labels"], content["data"]["variants"]
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{path} is not what python -m benchmarks.peers writes ({error!r}). Make it again."
         ) from None
     shown = [row for row in rows_of(runs) if row.is_best and BEST_BY in row.values]
-    return Comparison(folder.name, n_labels, shown)
+    if not shown:
+        raise InputError(
+            f"{path} has no system with a result; {folder / 'table.md'} says why. Leave it out, or "
+            "compare other systems on these data."
+        )
+    return Comparison(folder.name, n_labels, FEATURES not in variants, shown)
 
 
 def shown_name(row: Row) -> str:
     """Return what the documents call a system, and which features it was given, if not plain ones.
+
+    longtail as it comes is in bold.
 
     Examples
     --------
@@ -91,13 +91,17 @@ def shown_name(row: Row) -> str:
     >>> shown_name(Row("", "omikuji-bonsai", "square roots of features", 1, {}, None))
     'omikuji Bonsai, square roots'
     """
-    name, _, _ = SYSTEMS.get(row.system, (row.system, "", ""))
+    name = LOOKS[row.system].shown if row.system in LOOKS else row.system
+    name = f"**{name}**" if row.system == DEFAULT_NAME else name
     plain = row.variant in (None, "features")
     return name if plain else f"{name}, {str(row.variant).removesuffix(' of features')}"
 
 
 def as_table(sets: Sequence[Comparison]) -> str:
-    """Return Markdown: a block a data set, longtail first and then the best; the best are bold."""
+    """Return Markdown: a block a data set, longtail first and then the best; the best are bold.
+
+    Of longtail the default recipe comes first, and its name is bold.
+    """
     head = ["data", "system", *COLUMNS, "training, s (CPU s)", "memory", "model", "one text, ms"]
     lines = [head, ["---"] * len(head), *(line for one in sets for line in _block(one))]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines).replace("|  |", "| |") + "\n"
@@ -106,8 +110,12 @@ def as_table(sets: Sequence[Comparison]) -> str:
 def _block(one: Comparison) -> Iterator[list[str]]:
     """Yield the rows of a data set."""
     best = {name: max(row.values[name] for row in one.rows) for name in COLUMNS}
-    ours_first = sorted(one.rows, key=lambda row: not row.system.startswith(OUR_NAME))
-    about = chain((one.name, f"{one.n_labels:,} labels"), repeat(""))
+    ours_first = sorted(
+        one.rows,
+        key=lambda row: (row.system != DEFAULT_NAME, not row.system.startswith(OUR_NAME)),
+    )
+    of_labels = f"{one.n_labels:,} labels{'' if one.has_texts else ', features'}"
+    about = chain((one.name, of_labels), repeat(""))
     for row, first in zip(ours_first, about, strict=False):
         yield [first, shown_name(row), *_figures(row, best)]
 
@@ -145,7 +153,7 @@ def draw(sets: Sequence[Comparison]) -> str:
         for axes in panels:
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
                 handles.setdefault(label, handle)
-        order = [name for name, _, _ in SYSTEMS.values() if name in handles]
+        order = [system.shown for system in SYSTEMS if system.shown in handles]
         others = [name for name in handles if name not in order]
         names = [*order, *others]
         panels[-1].legend([handles[name] for name in names], names, loc="center", fontsize=8)
@@ -156,7 +164,10 @@ def draw(sets: Sequence[Comparison]) -> str:
 def _draw_one(axes: Any, one: Comparison) -> None:
     """Draw a mark for each system."""
     for row in one.rows:
-        name, marker, colour = SYSTEMS.get(row.system, (row.system, "o", INK))
+        own = LOOKS.get(row.system)
+        name, marker, colour = (
+            (own.shown, own.marker, own.colour) if own else (row.system, ".", INK)
+        )
         axes.scatter(
             row.values["training_seconds"],
             row.values[BEST_BY],

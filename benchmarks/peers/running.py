@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass, field, fields
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.errors import InputError
+from longtail.errors import InputError, LongtailError
 from longtail.metrics import evaluate
 
 from .workers.measuring import Job
@@ -25,17 +26,16 @@ if TYPE_CHECKING:
     from .data import Task
     from .systems import Candidate
 
-__all__ = ["Run", "Settings", "WorkerFailedError", "call_worker", "run_once"]
+__all__ = ["Run", "Settings", "WorkerFailedError", "call_worker", "carried_out", "run_once"]
 
 ROOT = Path(__file__).parents[2]
 WORKERS = "benchmarks.peers.workers"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-# Each system has packages of its own, and keeps their bytecode, as it does for who uses it.
-NOT_INHERITED = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}
+NOT_INHERITED = {"PYTHONDONTWRITEBYTECODE"}  # each keeps bytecode, as it does for who uses it
 LONGEST_REASON = 160
 
 
-class WorkerFailedError(Exception):
+class WorkerFailedError(LongtailError):
     """Says in one line why a worker gave no result."""
 
 
@@ -104,17 +104,31 @@ def _measured(
         n_threads=settings.n_threads,
         seed=seed,
     )
-    (folder / "job.json").write_text(json.dumps(asdict(job)), encoding="utf-8")
-    deadline = time.monotonic() + settings.time_limit
-    for action in ("train", "predict"):
-        command = [str(python), "-m", f"{WORKERS}.{candidate.system.worker}", action]
-        try:
-            call_worker([*command, str(folder / "job.json")], settings.n_threads, deadline, folder)
-        except TimeoutError:
-            what = f"not done within {settings.time_limit:,.0f} s (while it had to {action})"
-            raise WorkerFailedError(what) from None
-        yield json.loads((folder / f"{action}.json").read_text(encoding="utf-8"))
+    yield from carried_out(job, candidate.system.worker, python, settings.time_limit)
     yield _metrics(task, folder / "predictions.npz")
+
+
+def carried_out(
+    job: Job, worker: str, python: Path, time_limit: float
+) -> Iterator[dict[str, float]]:
+    """Yield what a worker measures while it trains, and then while it predicts.
+
+    Raises
+    ------
+    WorkerFailedError
+        If it fails, or both take more than `time_limit` seconds.
+    """
+    path = job.scratch / "job.json"
+    path.write_text(json.dumps(asdict(job)), encoding="utf-8")
+    deadline = time.monotonic() + time_limit
+    for action in ("train", "predict"):
+        command = [str(python), "-m", f"{WORKERS}.{worker}", action, str(path)]
+        try:
+            call_worker(command, job.n_threads, deadline, job.scratch)
+        except TimeoutError:
+            what = f"not done within {time_limit:,.0f} s (while it had to {action})"
+            raise WorkerFailedError(what) from None
+        yield json.loads((job.scratch / f"{action}.json").read_text(encoding="utf-8"))
 
 
 def call_worker(command: list[str], n_threads: int, deadline: float, folder: Path) -> None:
@@ -123,23 +137,24 @@ def call_worker(command: list[str], n_threads: int, deadline: float, folder: Pat
     Raises
     ------
     WorkerFailedError
-        If it fails, with the last line that it wrote to standard error.
+        If it cannot start, or fails, with the last line that it wrote to standard error.
     TimeoutError
         If it is not done by `deadline`, in seconds of `time.monotonic`; it is ended then.
     """
-    environment = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
-    environment |= dict.fromkeys(THREAD_VARIABLES, str(n_threads))
     log = folder / "errors.log"
     with log.open("wb") as errors:
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-            env=environment,
-            start_new_session=True,
-        )
+        try:
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env=_environment(command[0], n_threads),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise WorkerFailedError(f"{command[0]} cannot be run: {error.strerror}") from error
         try:
             code = process.wait(max(deadline - time.monotonic(), 0))
         except subprocess.TimeoutExpired as error:
@@ -148,6 +163,13 @@ def call_worker(command: list[str], n_threads: int, deadline: float, folder: Pat
             _end(process)
     if code:
         raise WorkerFailedError(_reason(code, log.read_text(encoding="utf-8", errors="replace")))
+
+
+def _environment(python: str, n_threads: int) -> dict[str, str]:
+    """Return the variables of a worker; a peer has packages of its own, and finds no others."""
+    dropped = NOT_INHERITED if python == sys.executable else NOT_INHERITED | {"PYTHONPATH"}
+    kept = {name: value for name, value in os.environ.items() if name not in dropped}
+    return kept | dict.fromkeys(THREAD_VARIABLES, str(n_threads))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from benchmarks.drawing import INK, OURS
 from longtail.recipes.names import DEFAULT_RECIPE
 
 if TYPE_CHECKING:
@@ -13,7 +14,18 @@ if TYPE_CHECKING:
 
     from .data import Task
 
-__all__ = ["ENVIRONMENTS", "SYSTEMS", "Candidate", "Environment", "System", "candidates", "refusal"]
+__all__ = [
+    "DEFAULT_NAME",
+    "ENVIRONMENTS",
+    "SYSTEMS",
+    "Candidate",
+    "Environment",
+    "System",
+    "candidates",
+    "refusal",
+]
+
+DEFAULT_NAME = f"longtail {DEFAULT_RECIPE}"  # of longtail's default recipe as it comes
 
 ONE_VS_ALL_LIMIT = 5_000  # labels: beyond, time and memory of one-vs-all are out of proportion
 
@@ -39,9 +51,17 @@ class System:
     worker: str  # a module in workers/
     takes: Literal["features", "text", "file"]
     settings: Mapping[str, Any] = field(default_factory=dict)
-    quick_variant: str = "words + pairs"  # of the features, where only one is to be tried
+    quick_variant: str = "words + chars"  # of the features, where only one is to be tried
     max_labels: int | None = None
     in_quick: bool = True  # whether a quick comparison has it without being asked
+    title: str | None = None  # what documents call it; its name where there is none
+    marker: str = "o"  # of matplotlib, and so is the next: its mark in pictures
+    colour: str = INK
+
+    @property
+    def shown(self) -> str:
+        """What documents call it."""
+        return self.title or self.name
 
 
 @dataclass(frozen=True)
@@ -82,8 +102,15 @@ SYSTEMS: tuple[System, ...] = (
             "file",
             {"recipe": recipe},
             in_quick=recipe == DEFAULT_RECIPE,
+            title=title,
+            marker=marker,
+            colour=OURS,
         )
-        for recipe in dict.fromkeys((DEFAULT_RECIPE, "astec", "parabel"))
+        for recipe, title, marker in (
+            (DEFAULT_RECIPE, "longtail", "o"),
+            ("astec", "longtail, astec", "p"),
+            ("parabel", "longtail, parabel", "s"),
+        )
     ),
     System(
         "longtail-quick",
@@ -91,14 +118,26 @@ SYSTEMS: tuple[System, ...] = (
         "longtail",
         "file",
         {"recipe": DEFAULT_RECIPE, "set": ("epochs=1", "dimension=128")},
+        colour="#e3a583",
     ),
-    System("omikuji-parabel", "omikuji", "omikuji", "features"),
+    System(
+        "omikuji-parabel",
+        "omikuji",
+        "omikuji",
+        "features",
+        title="omikuji Parabel",
+        marker="s",
+        colour="#3a6ea5",
+    ),
     System(
         "omikuji-bonsai",
         "omikuji",
         "omikuji",
         "features",
         {"cluster_k": 100, "cluster_balanced": False, "max_depth": 3},
+        title="omikuji Bonsai",
+        marker="D",
+        colour="#8fb3d9",
     ),
     System(
         "pecos-xr-linear",
@@ -106,7 +145,9 @@ SYSTEMS: tuple[System, ...] = (
         "pecos",
         "features",
         {"one_vs_all": False},
-        quick_variant="words + chars",
+        title="PECOS XR-Linear",
+        marker="^",
+        colour="#3f7f4f",
     ),
     System(
         "pecos-one-vs-all",
@@ -115,8 +156,20 @@ SYSTEMS: tuple[System, ...] = (
         "features",
         {"one_vs_all": True},
         max_labels=ONE_VS_ALL_LIMIT,
+        title="PECOS one-vs-all",
+        marker="v",
+        colour="#8cc49a",
     ),
-    System("napkinxc-plt", "napkinxc", "napkinxc", "features", _NAPKINXC),
+    System(
+        "napkinxc-plt",
+        "napkinxc",
+        "napkinxc",
+        "features",
+        _NAPKINXC,
+        title="napkinXC tree",
+        marker="<",
+        colour="#a05a5a",
+    ),
     System(
         "napkinxc-plt-3",
         "napkinxc",
@@ -124,6 +177,9 @@ SYSTEMS: tuple[System, ...] = (
         "features",
         _NAPKINXC | {"ensemble": 3, "arity": 16, "kmeans_balanced": False},
         in_quick=False,
+        title="napkinXC, three trees",
+        marker=">",
+        colour="#cf9a9a",
     ),
     System(
         "fasttext-ova",
@@ -132,6 +188,9 @@ SYSTEMS: tuple[System, ...] = (
         "text",
         _FASTTEXT | {"loss": "ova"},
         max_labels=ONE_VS_ALL_LIMIT,
+        title="fastText, one-vs-all",
+        marker="d",
+        colour="#b9adcf",
     ),
     System(
         "fasttext-hs",
@@ -139,8 +198,19 @@ SYSTEMS: tuple[System, ...] = (
         "fasttext",
         "text",
         _FASTTEXT | {"loss": "hs"},
+        title="fastText, hierarchical softmax",
+        marker="P",
+        colour="#8c7aa9",
     ),
-    System("libmultilabel-tree", "libmultilabel", "libmultilabel", "features"),
+    System(
+        "libmultilabel-tree",
+        "libmultilabel",
+        "libmultilabel",
+        "features",
+        title="LibMultiLabel tree",
+        marker="X",
+        colour="#b0903c",
+    ),
     System(
         "sklearn-one-vs-rest",
         "scikit-learn",
@@ -148,6 +218,9 @@ SYSTEMS: tuple[System, ...] = (
         "features",
         {"one_vs_rest": True},
         max_labels=ONE_VS_ALL_LIMIT,
+        title="one-vs-rest, scikit-learn",
+        marker="h",
+        colour="#aaaaaa",
     ),
     System(
         "sklearn-knn",
@@ -155,6 +228,10 @@ SYSTEMS: tuple[System, ...] = (
         "sklearn",
         "features",
         {"one_vs_rest": False, "n_neighbours": 20},
+        title="kNN on TF-IDF, scikit-learn",
+        marker="*",
+        colour="#777777",
+        quick_variant="words + pairs",  # pieces of words bring it points that are not near
     ),
 )
 
@@ -162,7 +239,8 @@ SYSTEMS: tuple[System, ...] = (
 def candidates(systems: Iterable[System], task: Task, *, quick: bool) -> list[Candidate]:
     """Return the rows: a system that takes features is tried on every kind of them.
 
-    With `quick` only on the kind that has been the best for it on other data.
+    With `quick` only on one: of linear models words + chars have been the best on nearly all data
+    where all three were tried.
     """
     rows = []
     for system in systems:

@@ -2,7 +2,7 @@
 
 python -m benchmarks.peers.xtransformer --data FOLDER --encoder FOLDER --environments FOLDER
 
---data holds train.jsonl.gz, test.jsonl.gz and labels.txt.gz; --encoder is the folder of a
+--data holds train.*, test.* and perhaps labels.*; --encoder is the folder of a
 transformer, or `bag`, or several of them; --environments is where `benchmarks.peers` builds those
 of its systems, for XR-Linear (libpecos). All train on the same part of the points and the same
 TF-IDF. `--recipes` adds others of this library, each with its own features. `--set matcher=neural`
@@ -11,36 +11,32 @@ and the like go to X-Transformer. `--dev` tests on other training points, for ch
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 import warnings
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from benchmarks.command import parser_of, run
-from longtail import Dataset
+from benchmarks.command import parser_of, positive, run
+from benchmarks.data_folder import drawn_points, texts_of
 from longtail.cli.settings import parse_settings
 from longtail.data import InputWarning
-from longtail.errors import InputError
 from longtail.estimators.vocabulary import vectorizer_for
 from longtail.metrics import precision_at_k
 from longtail.recipes.names import recipe
 from longtail.recipes.xtransformer import XTransformer
 
 from .environments import python_of
-from .running import call_worker
+from .running import carried_out
 from .workers.measuring import Job
 
 if TYPE_CHECKING:
-    import argparse
-
     from numpy.typing import NDArray
 
+    from longtail import Dataset
     from longtail.data.bags import Bags
     from longtail.estimators.estimator import LabelEstimator
     from longtail.scorers.joined_features import JoinedTreeScorer
@@ -80,15 +76,22 @@ def main() -> None:
         "--set", nargs="*", default=[], metavar="KEY=VALUE", help="settings of X-Transformer"
     )
     parser.add_argument(
-        "--points", type=int, default=20_000, metavar="N", help="train on so many points (20000)"
+        "--points",
+        type=positive(int),
+        default=20_000,
+        metavar="N",
+        help="train on so many points (20000)",
     )
-    parser.add_argument("--test-points", type=int, default=3000, metavar="N", help="to ask (3000)")
+    parser.add_argument(
+        "--test-points", type=positive(int), default=3000, metavar="N", help="to ask (3000)"
+    )
     parser.add_argument("--dev", action="store_true", help="ask other training points")
     parser.add_argument("--ensemble", action="store_true", help="of all encoders, too")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
     settings = parse_settings(XTransformer, arguments.set)
-    train, test = _read(arguments)
+    n_points = arguments.points, arguments.test_points
+    train, test = drawn_points(arguments.data, *n_points, dev=arguments.dev)
     print("| system | negatives | matcher R@b | ranker P@1 | P@1 | P@3 | P@5 | CPU s |")
     print("|---|---|---|---|---|---|---|---|")
     if arguments.environments is not None:
@@ -101,28 +104,6 @@ def main() -> None:
     if arguments.ensemble:
         for name in arguments.negatives:
             print(_ensemble(arguments.encoder, name, settings, train, test), flush=True)
-
-
-def _read(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
-    """Return random training and test points, always the same."""
-    labels = arguments.data / "labels.txt.gz"
-    train = Dataset.read(arguments.data / "train.jsonl.gz", labels_file=labels)
-    rows = np.random.default_rng(0).permutation(train.n_points)
-    if arguments.dev:
-        test, others = train, rows[arguments.points :]
-    else:
-        test = Dataset.read(arguments.data / "test.jsonl.gz", labels_file=labels)
-        others = np.random.default_rng(0).permutation(test.n_points)
-    if not len(others):
-        raise InputError(f"No training points are left for --dev. Use fewer than {len(rows):,}.")
-    return _rows(train, rows[: arguments.points]), _rows(test, others[: arguments.test_points])
-
-
-def _rows(dataset: Dataset, rows: NDArray[np.int64]) -> Dataset:
-    """Return some points."""
-    if dataset.texts is None:
-        raise InputError("This benchmark needs points with texts.")
-    return Dataset(dataset.texts.take(rows), None, dataset.labels[rows], dataset.label_space)
 
 
 def _xtransformer(
@@ -213,10 +194,8 @@ def _weights(scorer: JoinedTreeScorer) -> sparse.csr_array:
 
 def _xr_linear(train: Dataset, test: Dataset, environments: Path) -> str:
     """Return the row of libpecos' XR-Linear, which is trained in an environment of its own."""
-    if train.texts is None:
-        raise InputError("This benchmark needs points with texts.")
     vectorizer = vectorizer_for(XTransformer(), train)
-    features = vectorizer.fit_transform(train.texts)
+    features = vectorizer.fit_transform(texts_of(train))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         matrices = {
@@ -237,17 +216,11 @@ def _xr_linear(train: Dataset, test: Dataset, environments: Path) -> str:
             n_threads=1,
             seed=0,
         )
-        (folder / "job.json").write_text(json.dumps(asdict(job)), encoding="utf-8")
         python = python_of("pecos", environments)
-        for action in ("train", "predict"):
-            command = [str(python), "-m", "benchmarks.peers.workers.pecos", action]
-            limit = time.monotonic() + TIME_LIMIT
-            call_worker([*command, str(folder / "job.json")], 1, limit, folder)
-        measured = json.loads((folder / "train.json").read_text(encoding="utf-8"))
+        trained, _ = carried_out(job, "pecos", python, TIME_LIMIT)
         ids: NDArray[np.int32] = np.load(folder / "predictions.npz")["ids"]
     cells = " | ".join(f"{100 * precision_at_k(ids, test.labels, k):.2f}" for k in KS)
-    seconds = next(v for k, v in measured.items() if "cpu" in k)
-    return f"| XR-Linear | | | | {cells} | {seconds:.0f} |"
+    return f"| XR-Linear | | | | {cells} | {trained['training_cpu_seconds']:.0f} |"
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 from .measuring import Job, Ranked, run_worker
@@ -13,7 +12,7 @@ from .measuring import Job, Ranked, run_worker
 def train(job: Job, points: Any, labels: Any) -> None:
     """Run ``longtail train``, which reads, vectorises, trains and saves."""
     del points, labels
-    command = [str(Path(sys.executable).with_name("longtail")), "train", job.train_file]
+    command = [sys.executable, "-m", "longtail", "train", job.train_file]
     command += ["--model", job.model_folder, "--recipe", job.settings["recipe"]]
     command += ["--seed", str(job.seed)]
     command += ["--labels", job.labels_file] if job.labels_file else []

@@ -163,7 +163,10 @@ def cpu_seconds() -> float:
 
 
 def peak_memory() -> float:
-    """Return the largest resident size so far, in bytes, of this process or of a child."""
+    """Return the largest resident size so far, in bytes, of this process or of a child.
+
+    As `longtail.training.peak_memory`, which the environments of the peers do not have.
+    """
     import resource
 
     unit = 1 if sys.platform == "darwin" else 1024

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import resource
-import sys
 from pathlib import Path
+
+from longtail.training.peak_memory import peak_memory
 
 __all__ = ["available_memory", "resident_memory"]
 
@@ -51,11 +52,7 @@ def resident_memory() -> int:
     >>> resident_memory() > 10**6
     True
     """
-    now = _pages(1)
-    if now:
-        return now
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else 1024 * most
+    return _pages(1) or peak_memory()
 
 
 def _free_of_machine() -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -39,6 +37,7 @@ from longtail.kernels.jit import n_usable_threads
 from longtail.predictor import Predictor
 from longtail.training.checkpoints import CheckpointFolder
 from longtail.training.fingerprint import Fingerprint, fingerprint
+from longtail.training.peak_memory import peak_memory
 from longtail.training.processes import join_processes, own_device, processes
 from longtail.training.run import Callback, TrainingData, TrainingRun, checked_device
 from longtail.training.threads import turn_to_train
@@ -355,13 +354,12 @@ class LabelEstimator(AnsweringEstimator):
     def training_report(self) -> dict[str, Any]:
         """Return how the model came about: settings, time a stage, peak memory, history."""
         self._check_is_fitted()
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return {
             **self.predictor_.description,
             "stages": self.run_.timings,
             "wall_seconds": sum(t["wall_seconds"] for t in self.run_.timings.values()),
             "cpu_seconds": sum(t["cpu_seconds"] for t in self.run_.timings.values()),
-            "peak_memory_mb": round(peak / (2**20 if sys.platform == "darwin" else 2**10)),
+            "peak_memory_mb": round(peak_memory() / 2**20),
             "history": self.run_.history,
         }
 
