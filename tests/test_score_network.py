@@ -535,6 +535,25 @@ class TestWeighedSum:
         nothing = weighted_sum(evidence, np.zeros_like(is_true), rows)
         assert not nothing.scale.any()
 
+    def test_what_is_common_is_the_guess_where_sources_tell_nothing(self):
+        """Three of four points have the commonest of ten labels, and what is said is noise."""
+        random = np.random.default_rng(0)
+        labels = np.tile(np.arange(10, dtype=np.int32), (200, 1))
+        evidence = Evidence(
+            labels,
+            random.standard_normal((200, 2, 10)).astype(np.float32),
+            np.ones(200, np.float32),
+            np.log(np.append(np.ones(9), 27)).astype(np.float32),
+        )
+        is_true = (
+            labels == np.where(random.random(200) < 0.75, 9, random.integers(0, 9, 200))[:, None]
+        )
+        scores = weighted_sum(evidence, is_true, np.arange(200)).scores(evidence)
+        assert (scores.argmax(axis=1) == 9).mean() > 0.99
+        told = replace(evidence, values=evidence.values + 9 * is_true[:, np.newaxis])
+        scores = weighted_sum(told, is_true, np.arange(200)).scores(told)
+        assert is_true[np.arange(200), scores.argmax(axis=1)].all()
+
 
 def is_a_sum(network):
     """Return whether a network is but a weighted sum: two units that say the same."""

@@ -149,6 +149,26 @@ class Evidence:
         )
         return behind.transpose(0, 2, 1)
 
+    def behind_commonest(self) -> Floats:
+        """Return the commonness of each candidate, less that of the point's commonest: (n, size).
+
+        0 for padding.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.blend.evidence import Evidence
+        >>> labels, commonness = np.array([[2, 0, -1]], np.int32), np.array([1, 9, 3], np.float32)
+        >>> none = np.zeros(1, np.float32)
+        >>> Evidence(labels, np.zeros((1, 1, 3), np.float32), none, commonness).behind_commonest()
+        array([[ 0., -2.,  0.]], dtype=float32)
+        """
+        is_real = self.labels >= 0
+        known = self.commonness[self.labels]
+        most = known.max(axis=1, keepdims=True, initial=-np.inf, where=is_real)
+        behind: Floats = np.subtract(known, most, out=np.zeros_like(known), where=is_real)
+        return behind
+
     def inverse_spreads(self) -> Floats:
         """Return 1 over the deviation of each source's `behind_best`; 0 where it is always same.
 

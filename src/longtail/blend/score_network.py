@@ -120,24 +120,26 @@ class ScoreNetwork:
         return cls.of_weights(evidence.inverse_spreads())
 
     @classmethod
-    def of_weights(cls, weights: ArrayLike) -> ScoreNetwork:
+    def of_weights(cls, weights: ArrayLike, of_commonness: float = 0.0) -> ScoreNetwork:
         """Return the network that adds up what the sources say, relative to the point's best.
 
         Parameters
         ----------
         weights : array-like (n_sources,)
             Not negative. What is `MOST_BEHIND` behind the best, once weighted, is cut off.
+        of_commonness : float
+            The weight of how common a candidate is, beside the commonest of the point's.
         """
         factors = np.asarray(weights, np.float32)
-        behind_best = slice(1, -N_CONTEXT_VIEWS, N_VIEWS)
+        behind_best, behind_commonest = slice(1, -N_CONTEXT_VIEWS, N_VIEWS), 1 - N_CONTEXT_VIEWS
         n_views = len(factors) * N_VIEWS + N_CONTEXT_VIEWS
         unit = LARGEST_VIEW / np.float32(MOST_BEHIND)
         scale = np.zeros(n_views, np.float32)
-        scale[behind_best] = factors * unit
+        scale[behind_best], scale[behind_commonest] = factors * unit, of_commonness * unit
         # ReLU passes what is positive, so one unit takes the sum and the other its negative.
         both = np.array([1, -1], np.float32)
         matrix = np.zeros((n_views, 2), np.float32)
-        matrix[behind_best] = both
+        matrix[behind_best] = matrix[behind_commonest] = both
         return cls(
             centre=np.zeros(n_views, np.float32),
             scale=scale,
