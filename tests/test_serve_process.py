@@ -33,12 +33,13 @@ def free_port():
 
 
 @contextmanager
-def launched(path, *options):
-    """Start a server; yield the process and its port."""
+def launched(path, *options, streams=""):
+    """Start a server, with its streams as a shell is told; yield the process and its port."""
     port = free_port()
     arguments = ["serve", path, "--port", port, *options]
+    shell = ["sh", "-c", f'exec "$@" {streams}', "sh"] if streams else []
     process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, *map(str, arguments)],
+        [*shell, sys.executable, "-c", COMMAND, *map(str, arguments)],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -53,9 +54,9 @@ def launched(path, *options):
 
 
 @contextmanager
-def server(path, *options):
+def server(path, *options, streams=""):
     """Run a server; yield the process and its port."""
-    with launched(path, *options) as (process, port):
+    with launched(path, *options, streams=streams) as (process, port):
         wait_for(process, port)
         yield process, port
 
@@ -167,6 +168,16 @@ def test_a_request_under_way_is_answered_before_the_server_stops(text_model_path
         _, err = process.communicate(timeout=30)
     assert process.returncode == 0
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("streams", ["<&-", "<&- >&- 2>&-"])
+def test_a_server_whose_streams_are_closed_ends_as_any_other(text_model_path, streams):
+    """Its event loop would otherwise have the number of one, and end the process by SIGABRT."""
+    with server(text_model_path, streams=streams) as (process, _):
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "Assertion" not in err
 
 
 def test_only_this_machine_can_reach_it_and_bad_http_is_refused(text_model_path):
