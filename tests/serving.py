@@ -22,12 +22,13 @@ def free_port():
 
 
 @contextmanager
-def launched(path, *options):
-    """Start a server; yield the process and its port."""
+def launched(path, *options, streams=""):
+    """Start a server, with its streams as a shell is told; yield the process and its port."""
     port = free_port()
     arguments = ["serve", path, "--port", port, *options]
+    shell = ["sh", "-c", f'exec "$@" {streams}', "sh"] if streams else []
     process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, *map(str, arguments)],
+        [*shell, sys.executable, "-c", COMMAND, *map(str, arguments)],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -42,9 +43,9 @@ def launched(path, *options):
 
 
 @contextmanager
-def server(path, *options):
+def server(path, *options, streams=""):
     """Run a server; yield the process and its port."""
-    with launched(path, *options) as (process, port):
+    with launched(path, *options, streams=streams) as (process, port):
         wait_for(process, port)
         yield process, port
 

@@ -101,6 +101,17 @@ def test_streams_that_are_closed_are_no_error(place):
         assert said in done.stdout
 
 
+def test_nothing_that_is_opened_later_takes_the_place_of_a_closed_stream():
+    script = (
+        "import os, sys; from longtail.cli import main\n"
+        "main(['predict', 'no-such-model'])\n"
+        "print(*map(os.get_inheritable, range(3)), sys.stdin)\n"
+    )
+    closed = ["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-c", script]
+    done = subprocess.run(closed, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "True True True None\n"), done.stderr
+
+
 def test_a_reader_that_leaves_is_no_error(place):
     reader, writer = os.pipe()
     os.close(reader)  # before anything is written, as `head` leaves before all is

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from longtail import folder_exchange, model_folder
-from longtail.errors import ModelFolderError
-from longtail.folder_exchange import is_fixed
+from longtail.errors import InputError, ModelFolderError
+from longtail.folder_exchange import is_fixed, resolved
 from longtail.model_folder import ModelFolder, check_target, write_model_folder
 
 
@@ -81,6 +81,35 @@ def test_one_is_still_in_the_folder_that_one_was_in(tmp_path, monkeypatch):
         assert names(Path()) == ["first.safetensors", "manifest.json"]
         assert ModelFolder.open(".").manifest == {"value": value}
     assert names(tmp_path) == ["here"]
+
+
+def test_a_folder_that_was_removed_from_under_one_is_no_circle_of_links(tmp_path, monkeypatch):
+    place = tmp_path / "gone"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    place.rmdir()
+    with pytest.raises(InputError, match="folder in which this runs is no more"):
+        check_target("model")
+    assert resolved(tmp_path / "model") == tmp_path / "model"
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("Symlink loop"), OSError(errno.ELOOP, "Loop")])
+def test_links_in_a_circle_are_told_however_python_does(monkeypatch, fault):
+    def failing(_):
+        raise fault
+
+    monkeypatch.setattr(Path, "resolve", failing)
+    with pytest.raises(InputError, match="links lead round in a circle"):
+        resolved("model")
+
+
+def test_what_else_keeps_links_from_being_followed_is_told_as_it_is(monkeypatch):
+    def failing(_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "resolve", failing)
+    with pytest.raises(PermissionError, match="Permission denied"):
+        resolved("model")
 
 
 def test_a_folder_in_a_place_that_is_not_writable_is_written_within(tmp_path, monkeypatch):

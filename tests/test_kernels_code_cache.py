@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numba.core.bytecode import FunctionIdentity
 
-from command_line import run, write_lines
+from command_line import refused, run, write_lines
 from longtail.demo.data import wordnet
 from longtail.kernels import code_cache, jit
 from longtail.kernels.code_cache import code_folders, stamp_of
@@ -122,13 +122,26 @@ def twice(number):
     return 2 * number
 
 
-def test_a_full_disk_is_no_reason_to_stop(sources, tmp_path, monkeypatch):
-    def full(*_):
+@pytest.fixture
+def full(sources, monkeypatch):
+    """The folders of a disk that is full."""
+
+    def refuse(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(jit, "code_folders", lambda _: folders(sources))
-    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile._save_data", full)
-    assert jit.kernel(twice)(3) == 6
+    found = folders(sources)
+    monkeypatch.setattr(jit, "code_folders", lambda _: found)
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile._save_data", refuse)
+    return found
+
+
+def test_a_full_disk_is_no_reason_to_stop_and_is_told_once(full):
+    heard = []
+    with heard_by(heard.append):
+        twofold = jit.kernel(twice)
+        assert (twofold(3), twofold(1.5), jit.kernel(twice)(3)) == (6, 3, 6)
+    (line,) = heard
+    assert line.startswith(f"Compiled code cannot be kept in {full.writable}: No space left on")
 
 
 def test_a_second_function_takes_what_the_first_one_kept(sources, tmp_path, monkeypatch):
@@ -246,12 +259,30 @@ class TestNotice:
         (line,) = self.lines(monkeypatch, (0, 1, ours), (2, 1, ours))
         assert "Set NUMBA_CACHE_DIR" in line
 
+    def test_on_a_full_disk_it_does_not_say_that_code_is_kept(self, monkeypatch, full):
+        full.faults.append("No space left on device")
+        monkeypatch.setattr(code_cache, "code_folders", lambda _: full)
+        ours = self.OURS
+        (line,) = self.lines(monkeypatch, (0, 1, ours), (2, 1, ours))
+        assert line == "Compiling code for this machine, which can take a minute."
+
 
 def test_inspect_compiles_what_answers_need(place, capsys):
     for model in ("model", "sparse"):
         code, out, _ = run(capsys, "inspect", place / model, "--compile")
         assert code == 0
         assert out.startswith("The code that this model answers with is in ")
+
+
+def test_commands_that_compile_fail_where_not_all_can_be_kept(full, place, capsys, monkeypatch):
+    monkeypatch.setattr("longtail.cli.compiled_code.code_folders", lambda _: full)
+    for name in ("cli.inspect.warm_up", "rehearsal.rehearse"):
+        monkeypatch.setattr(f"longtail.{name}", lambda _: jit.kernel(twice)(3))
+    for command in (["inspect", place / "model", "--compile"], ["compile"]):
+        full.faults.clear()
+        message = refused(capsys, *command)
+        assert f"could be kept in {full.writable}: No space left on device. Mend that" in message
+        assert "set NUMBA_CACHE_DIR to another folder" in message
 
 
 def test_another_process_compiles_nothing_again_and_needs_no_compiler(place):

@@ -126,6 +126,16 @@ def test_a_server_that_stops_finishes_what_is_under_way_and_takes_nothing_new(
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("streams", ["<&-", "<&- >&- 2>&-"])
+def test_a_server_whose_streams_are_closed_ends_as_any_other(text_model_path, streams):
+    """Its event loop would otherwise have the number of one, and end the process by SIGABRT."""
+    with server(text_model_path, streams=streams) as (process, _):
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "Assertion" not in err
+
+
 def test_a_proxy_may_take_its_path_away_or_leave_it(text_model_path):
     with server(text_model_path, "--root-path", "labels/") as (_, port):
         for path in ("/predict", "/labels/predict"):

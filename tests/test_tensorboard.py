@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import tomllib
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -80,3 +82,11 @@ def test_says_what_is_missing(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(MissingExtraError, match=r"longtail\[tensorboard\]"):
         TensorBoard(tmp_path)
+
+
+def test_what_is_missing_comes_with_the_extra_that_is_named():
+    """The writer is one of torch, which who installed no extra does not have either."""
+    project = tomllib.loads(Path(__file__).parents[1].joinpath("pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]
+    (torch,) = (needed for needed in extras["train"] if needed.startswith("torch"))
+    assert torch in extras["tensorboard"]

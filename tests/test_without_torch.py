@@ -83,6 +83,35 @@ for ask in (
         assert "pip install 'longtail[train]'" in line
 
 
+def test_names_that_need_torch_are_not_there_and_say_why():
+    code = """
+import inspect, pydoc
+import longtail
+from longtail.errors import LongtailError
+print(hasattr(longtail, "Astec"), getattr(longtail, "DeepXML", None), len(longtail.__all__))
+pydoc.render_doc(longtail)
+assert "load" in dict(inspect.getmembers(longtail))
+asked = {}
+exec("from longtail import *", asked)
+print("load" in asked, "DeepXML" in asked)
+for ask in ("longtail.Astec", "from longtail import Astec", "from longtail import load, DeepXML"):
+    try:
+        exec(ask)
+    except LongtailError as error:
+        print(isinstance(error, ImportError), error)
+"""
+    done = run_without(code)
+    assert done.returncode == 0, done.stderr
+    there, star, *errors = done.stdout.splitlines()
+    assert (there, star) == ("False None 7", "True False")
+    advice = "trains models and needs torch. Install it with `pip install 'longtail[train]'`."
+    assert errors == [
+        f"False longtail.Astec {advice}",
+        f"True longtail.Astec {advice}",
+        f"True longtail.DeepXML {advice}",
+    ]
+
+
 def test_the_default_recipe_leaves_torch_alone_where_it_is_installed():
     code = (
         "import sys; from longtail import LongtailClassifier; "

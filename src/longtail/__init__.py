@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 
 # Torch's threads and ours take turns: while one kind waits, or another process computes, it must
 # not keep a core busy (on crowded cores training took four times as long). OpenMP reads it once,
@@ -31,20 +32,21 @@ if TYPE_CHECKING:
     from longtail.recipes.deepxml import DeepXML
     from longtail.recipes.longtail import LongtailClassifier
 
-__version__ = "0.1.0"
+    # What there is without torch is known when somebody asks: `__getattr__`.
+    __all__ = [
+        "Astec",
+        "Astec3",
+        "Dataset",
+        "DeepXML",
+        "LongtailClassifier",
+        "Predictor",
+        "TextVectorizer",
+        "__version__",
+        "evaluate",
+        "load",
+    ]
 
-__all__ = [
-    "Astec",
-    "Astec3",
-    "Dataset",
-    "DeepXML",
-    "LongtailClassifier",
-    "Predictor",
-    "TextVectorizer",
-    "__version__",
-    "evaluate",
-    "load",
-]
+__version__ = "0.1.0"
 
 # Where each name lives. Importing these takes a second, and those that train take torch.
 _HOMES = {
@@ -58,11 +60,14 @@ _HOMES = {
     "evaluate": "longtail.metrics",
     "load": "longtail.predictor",
 }
+_TRAINED_BY_TORCH = {"Astec", "Astec3", "DeepXML"}
 # Modules that one finds without importing them by name.
 _ROOMS = {"data", "errors", "metrics", "predictor"}
 
 
 def __getattr__(name: str) -> object:
+    if name == "__all__":
+        return _names_to_import()
     if name in _ROOMS:
         return importlib.import_module(f"longtail.{name}")
     if name not in _HOMES:
@@ -72,13 +77,24 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name not in {"torch", "sklearn"}:
             raise
-        from longtail.errors import MissingExtraError  # noqa: PLC0415 - for this alone
+        from longtail.errors import MissingExtraError, MissingNameError  # noqa: PLC0415 - for this
 
-        raise MissingExtraError(
+        # `hasattr` and `help` need an AttributeError, of which `from longtail import Astec` would
+        # drop the sentence; and Python has no error that is an ImportError as well.
+        is_import = sys._getframe(1).f_code.co_name == "_handle_fromlist"
+        raise (MissingExtraError if is_import else MissingNameError)(
             f"longtail.{name} trains models and needs {error.name}. Install it with "
             "`pip install 'longtail[train]'`."
         ) from error
     return found
+
+
+def _names_to_import() -> list[str]:
+    """Return what ``from longtail import *`` takes: what needs torch only where that is."""
+    from importlib.util import find_spec  # noqa: PLC0415 - for this alone
+
+    missing = _TRAINED_BY_TORCH if find_spec("torch") is None else set()
+    return sorted({*_HOMES, "__version__"} - missing)
 
 
 def __dir__() -> list[str]:

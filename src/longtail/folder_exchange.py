@@ -63,7 +63,7 @@ def resolved(path: str | Path) -> Path:
     Raises
     ------
     InputError
-        If they lead round in a circle.
+        If they lead round in a circle, or the folder that it starts from is no more.
 
     Examples
     --------
@@ -74,7 +74,14 @@ def resolved(path: str | Path) -> Path:
     """
     try:
         return Path(path).resolve()
+    except FileNotFoundError as error:  # only where this process works need anything be there
+        raise InputError(
+            f"{path} cannot be found: the folder in which this runs is no more. Change to another "
+            "one, or give the whole path."
+        ) from error
     except (OSError, RuntimeError) as error:  # the latter by Python up to 3.12
+        if isinstance(error, OSError) and error.errno != errno.ELOOP:
+            raise
         raise InputError(
             f"{path} cannot be found: links lead round in a circle there. Delete them, or name "
             "another place."

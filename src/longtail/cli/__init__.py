@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 READER_LEFT, USER_ERROR = 1, 2
+_LAST_STREAM = 2  # the number of standard error
 _OWN_OPTIONS = ("-h", "--help", "--version")
 # Options whose value may be empty, or that say themselves what else it must be.
 _MAY_BE_EMPTY = {
@@ -152,11 +153,22 @@ def _refuse_empty(arguments: Sequence[str]) -> None:
 
 def _make_streams_safe() -> None:
     """Let output go nowhere where it was closed, and write what a terminal's letters can."""
+    _occupy_streams()
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # as after `>&-`
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _occupy_streams() -> None:
+    """Fill the places of closed streams, which whatever is opened next would take.
+
+    An event loop that has taken one ends by SIGABRT. Processes that are started keep them filled.
+    """
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= _LAST_STREAM:
+        os.set_inheritable(handle, True)
+    os.close(handle)
 
 
 def _drop_output() -> None:

@@ -28,12 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run_command(arguments: argparse.Namespace) -> int:
     """Compile, say where the code is, and return the exit code."""
     del arguments
-    places = places_of_code()  # where there are none, that is said before a minute goes by
+    places_of_code()  # where there are none, that is said before a minute goes by
     with quick_imports():
         recipe(DEFAULT_RECIPE)  # which says what is missing, if it is not all installed
         from longtail.rehearsal import rehearse  # noqa: PLC0415 - loads much
     notice("Training and asking three made-up models. What is compiled already is not again.")
     with tempfile.TemporaryDirectory(prefix="longtail-") as folder:
         rehearse(Path(folder))
-    result(f"The code that the default recipe trains and answers with is in {places}.")
+    result(f"The code that the default recipe trains and answers with is in {places_of_code()}.")
     return 0

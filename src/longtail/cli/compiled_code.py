@@ -17,7 +17,7 @@ def places_of_code() -> str:
     Raises
     ------
     InputError
-        If there are none.
+        If there are none, or what this process has compiled could not be kept.
 
     Examples
     --------
@@ -30,5 +30,10 @@ def places_of_code() -> str:
         raise InputError(
             "There is no folder to keep compiled code in. Set NUMBA_CACHE_DIR to one that may be "
             "written to."
+        )
+    for fault in folders.faults:
+        raise InputError(
+            f"Not all code could be kept in {folders.writable}: {fault}. Mend that, or set "
+            "NUMBA_CACHE_DIR to another folder; then run the same command again."
         )
     return " and ".join(map(str, folders.readable))

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -81,11 +81,14 @@ class CodeFolders:
         Those that have code of these sources.
     writable : Path or None
         The first that may be written to.
+    faults : list of str
+        Why code could not be put there all the same: the first reason, if there was any.
     """
 
     stamp: str
     readable: tuple[Path, ...]
     writable: Path | None
+    faults: list[str] = field(default_factory=list, compare=False)
 
 
 @cache
@@ -246,6 +249,7 @@ class CodeCache:
     """
 
     def __init__(self, function: Callable[..., object], folders: CodeFolders) -> None:
+        self._folders = folders
         self._layers = {path: _Layer(function, path, folders.stamp) for path in folders.readable}
         self._writable = None if folders.writable is None else self._layers[folders.writable]
 
@@ -263,10 +267,19 @@ class CodeCache:
         return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Keep what was compiled."""
-        if self._writable is not None:
-            with suppress(OSError):
-                self._writable.save_overload(signature, compiled)
+        """Keep what was compiled; the first time that this fails, say so."""
+        if self._writable is None:
+            return
+        try:
+            self._writable.save_overload(signature, compiled)
+        except OSError as error:
+            if not self._folders.faults:
+                self._folders.faults.append(error.strerror or str(error))
+                LOG.warning(
+                    "Compiled code cannot be kept in %s: %s. The next process compiles it anew.",
+                    self._folders.writable,
+                    *self._folders.faults,
+                )
 
     def flush(self) -> None:
         """Forget everything."""
@@ -312,13 +325,16 @@ def _is_ours(what: event.Event) -> bool:
 
 def _notice() -> str:
     """Say what takes so long, and what can be done about it."""
-    place = code_folders(Path(__file__).parent).writable
-    if place is None:
+    folders = code_folders(Path(__file__).parent)
+    what = "Compiling code for this machine, which can take a minute"
+    if folders.writable is None:
         return (
-            "Compiling code for this machine, which can take a minute, each time anew: there is no "
-            "folder to keep it in. Set NUMBA_CACHE_DIR to one that may be written to."
+            f"{what}, each time anew: there is no folder to keep it in. Set NUMBA_CACHE_DIR to one "
+            "that may be written to."
         )
-    return f"Compiling code for this machine, which can take a minute, once: it is kept in {place}."
+    if folders.faults:  # which has been said
+        return f"{what}."
+    return f"{what}, once: it is kept in {folders.writable}."
 
 
 event.register("numba:compile", _CompilingNotice())

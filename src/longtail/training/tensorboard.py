@@ -22,7 +22,7 @@ def summary_writer() -> type[SummaryWriter]:
     Raises
     ------
     MissingExtraError
-        If tensorboard is not installed.
+        If tensorboard, or torch, is not installed.
     """
     try:
         from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 - an extra
@@ -48,7 +48,7 @@ class TensorBoard:
     Raises
     ------
     MissingExtraError
-        If tensorboard is not installed.
+        If tensorboard, or torch, is not installed.
     """
 
     def __init__(self, folder: str | Path) -> None:
