@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import sys
 
 # Torch's threads and ours take turns: while one kind waits, or another process computes, it must
 # not keep a core busy (on crowded cores training took four times as long). OpenMP reads it once,
@@ -77,12 +76,9 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name not in {"torch", "sklearn"}:
             raise
-        from longtail.errors import MissingExtraError, MissingNameError  # noqa: PLC0415 - for this
+        from longtail.errors import MissingExtraError  # noqa: PLC0415 - for this alone
 
-        # `hasattr` and `help` need an AttributeError, of which `from longtail import Astec` would
-        # drop the sentence; and Python has no error that is an ImportError as well.
-        is_import = sys._getframe(1).f_code.co_name == "_handle_fromlist"
-        raise (MissingExtraError if is_import else MissingNameError)(
+        raise MissingExtraError(
             f"longtail.{name} trains models and needs {error.name}. Install it with "
             "`pip install 'longtail[train]'`."
         ) from error
@@ -90,7 +86,7 @@ def __getattr__(name: str) -> object:
 
 
 def _names_to_import() -> list[str]:
-    """Return what ``from longtail import *`` takes: what needs torch only where that is."""
+    """Return what `help` and ``from longtail import *`` look at: what needs torch where that is."""
     from importlib.util import find_spec  # noqa: PLC0415 - for this alone
 
     missing = _TRAINED_BY_TORCH if find_spec("torch") is None else set()
@@ -98,4 +94,4 @@ def _names_to_import() -> list[str]:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES, *_ROOMS})
+    return sorted({*globals(), *_names_to_import(), *_ROOMS})

@@ -8,7 +8,6 @@
     │   └── TooLargeError     training would need more memory than there is
     ├── ModelFolderError      a saved model is missing, damaged or not ours (also a ValueError)
     ├── MissingExtraError     an optional dependency is not installed (also an ImportError)
-    ├── MissingNameError      the same, of `longtail.Astec` and the like (also an AttributeError)
     └── TrainingError         training cannot start or go on (also a RuntimeError)
 
 Each message says what is wrong, what came, what is allowed and what to do.
@@ -33,7 +32,6 @@ __all__ = [
     "InputError",
     "LongtailError",
     "MissingExtraError",
-    "MissingNameError",
     "ModelFolderError",
     "Remedy",
     "TooLargeError",
@@ -169,10 +167,6 @@ class ModelFolderError(LongtailError, ValueError):
 
 class MissingExtraError(LongtailError, ImportError):
     """An optional dependency is not installed; the message names the command that installs it."""
-
-
-class MissingNameError(LongtailError, AttributeError):
-    """A name of a module needs what is not installed, so that for `hasattr` it is not there."""
 
 
 class TrainingError(LongtailError, RuntimeError):
