@@ -24,7 +24,7 @@ SHARES = (1.0, 0.75, 0.5, 0.35)
 TEXT_SCALES = (0.0, 10.0, 20.0, 40.0)
 MOST_LOGITS = 5_000_000
 POINTS = (32, 512)  # fewest where labels are millions, most where they are few
-BLOCK = 16  # points at once: the logits of millions of labels take memory
+MOST_AT_ONCE, LOGITS_AT_ONCE = 16, 4_000_000  # points, and fewer where labels are millions
 
 
 def learn_further_scale(points: Floats, head: LabelHead, truth: csr_array) -> float:
@@ -139,8 +139,9 @@ def _n_found(
     truth = truth[:, with_vector]
     texts = csr_array(truth.shape, dtype=np.float32) if sums is None else sums[:, with_vector]
     n_found = np.zeros(len(pairs), np.int64)
-    for start in range(0, len(points), BLOCK):
-        some = slice(start, start + BLOCK)
+    block = int(np.clip(LOGITS_AT_ONCE // max(len(head.bias), 1), 1, MOST_AT_ONCE))
+    for start in range(0, len(points), block):
+        some = slice(start, start + block)
         told = (points[some] @ head.vectors.T, truth[some].toarray() > 0, texts[some].toarray())
         for row, is_true, own_texts in zip(*told, strict=True):
             true, products = np.flatnonzero(is_true), row[rows]
