@@ -86,6 +86,41 @@ def test_columns_of_measurements_spread_alike():
     np.testing.assert_allclose(found[:, 5], 2)  # as long as four columns are
 
 
+def test_a_few_numbers_far_from_all_others_are_no_measure_of_a_column():
+    random = np.random.default_rng(0)
+    normal = random.standard_normal((500, 4)) + 5
+    numbers = normal.copy()
+    numbers[::5, 0] = -999
+    numbers[::5, 1] = 0  # not stored
+    numbers[:, 1] += 1e5 * (np.arange(500) % 5 == 1)
+    numbers[:, 2] = np.where(np.arange(500) % 5 == 0, normal[:, 2], 5)  # its quartiles are one
+    found = dense_columns(csr_array(numbers.astype(np.float32)))
+    without = np.delete(normal[:, 0], np.s_[::5]), np.delete(numbers[:, 1], np.s_[1::5])
+    expected = [*without, *numbers[:, 2:].T]
+    np.testing.assert_allclose(found.means, [column.mean() for column in expected], rtol=0.05)
+    np.testing.assert_allclose(found.deviations, [column.std() for column in expected], rtol=0.1)
+
+
+def test_a_long_tail_is_cut_before_a_column_is_measured():
+    numbers = np.exp(2 * np.random.default_rng(0).standard_normal((500, 1)))
+    found = dense_columns(csr_array(numbers.astype(np.float32)))
+    lower, middle, upper = np.quantile(numbers, [0.25, 0.5, 0.75])
+    shares = (numbers - middle) / ((upper - lower) / 1.349)
+    cut = middle + (numbers - middle) / shares * np.minimum(shares, 3)
+    cut = cut[np.abs(shares) <= 10]
+    np.testing.assert_allclose(found.means, cut.mean(), rtol=1e-4)
+    np.testing.assert_allclose(found.deviations, cut.std(), rtol=1e-4)
+
+
+def test_missing_numbers_hide_nothing():
+    random = np.random.default_rng(0)
+    numbers = random.standard_normal((600, 2)).astype(np.float32)
+    classes = (numbers > 0) @ [1, 2]
+    numbers[random.random(numbers.shape) < 0.05] = -999
+    model = LongtailClassifier(dimension=16, n_threads=1).fit(numbers[:400], classes[:400])
+    assert model.score(numbers[400:], classes[400:]) > 0.85
+
+
 def test_beside_bags_a_dense_column_is_as_large_as_a_word():
     years = np.random.default_rng(0).integers(1990, 2027, (150, 1)).astype(np.float32)
     features = csr_array(hstack([bags(), years], format="csr"))

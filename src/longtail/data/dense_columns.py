@@ -31,6 +31,10 @@ LEAST_OF_LENGTH = 0.75  # of the rows' squared length: stop words of bags are le
 LEAST_SPREAD = 1e-6  # of the mean: 32 bits hold no less, so the column is constant
 LARGEST_SPREAD = 1e30  # three of it, of a row of many, are a number in 32 bits
 MOST_DEVIATIONS = 3.0  # one number that went wrong is not all of its row
+QUARTILES = 0.25, 0.5, 0.75
+BETWEEN_QUARTILES = 1.349  # standard deviations, of numbers that are normally distributed
+LONG_TAILED = 0.5  # of the standard deviation: by so little do most of the numbers spread
+FAR_AWAY = 10.0  # of these: such a number stands for something else
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +124,10 @@ def dense_columns(features: csr_array, power: float = 1.0) -> DenseColumns | Non
     Where there are other columns, dense ones spread as they do in the middle, but by no more than
     entries of the others are large. A column that is the same in all points becomes 0.
 
+    A few numbers far from all others, such as a -999 that stands for a missing one, would make the
+    others alike. Where the quartiles are much nearer to each other than the standard deviation
+    says, the mean and the standard deviation are those without far numbers and tails.
+
     Parameters
     ----------
     features : csr_array of float32 (n_points, n_features)
@@ -149,6 +157,7 @@ def dense_columns(features: csr_array, power: float = 1.0) -> DenseColumns | Non
         return None
     columns = np.flatnonzero(is_dense).astype(np.int32)
     means, deviations = (numbers[columns] for numbers in _means_and_deviations(features))
+    _without_tails(features, columns, means, deviations)
     deviations[deviations <= LEAST_SPREAD * np.abs(means)] = 0
     spread = _spread(deviations[deviations > 0], features.data[~is_entry_dense])
     return DenseColumns(columns, means.astype(np.float32), deviations.astype(np.float32), spread)
@@ -165,6 +174,24 @@ def _means_and_deviations(features: csr_array) -> tuple[Doubles, Doubles]:
     squares = sums(np.square(features.data - means[features.indices]))
     n_zeros = n_points - np.bincount(features.indices, minlength=n_features)
     return means, np.sqrt((squares + n_zeros * np.square(means)) / n_points)
+
+
+def _without_tails(
+    features: csr_array, columns: NDArray[np.int32], means: Doubles, deviations: Doubles
+) -> None:
+    """Set the means and deviations of columns with long tails to what they are without."""
+    by_column = features[:, columns].tocsc()
+    for place in range(len(columns)):
+        entries = by_column.data[by_column.indptr[place] : by_column.indptr[place + 1]]
+        numbers = np.zeros(features.shape[0])  # in 64 bits: 32 do not hold all differences
+        numbers[: len(entries)] = entries
+        lower, middle, upper = np.quantile(numbers, QUARTILES)
+        of_most = (upper - lower) / BETWEEN_QUARTILES
+        if LEAST_SPREAD * abs(middle) < of_most < LONG_TAILED * deviations[place]:
+            shares = (numbers - middle) / of_most
+            shares = shares[np.abs(shares) <= FAR_AWAY].clip(-MOST_DEVIATIONS, MOST_DEVIATIONS)
+            means[place] = middle + of_most * shares.mean()
+            deviations[place] = of_most * shares.std()
 
 
 def _spread(deviations: Doubles, others: Numbers) -> float:
