@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 import longtail
 from longtail import LongtailClassifier
-from longtail.data.damping import _share_of_own_labels, chosen_power, unit_rows_of_power
+from longtail.data.damping import chosen_power, unit_rows_of_power
 from longtail.data.point_input import PointInput
 
 few = settings(max_examples=25, deadline=None)
@@ -101,10 +101,3 @@ def test_rows_whose_squares_no_float32_holds(scale):
     rows = np.array([[0.6, 0.8, 0], [0, 0, 0], [1e-3, 0, 0]]) * [[scale], [1], [1]]
     scaled = unit_rows_of_power(csr_array(rows.astype(np.float32))).toarray()
     np.testing.assert_allclose(scaled, [[0.6, 0.8, 0], [0, 0, 0], [1, 0, 0]], rtol=1e-4)
-
-
-def test_of_the_labels_of_near_points_a_share_is_the_point_s_own():
-    points = csr_array(np.array([[1.0, 0], [0.9, 0.1], [0.8, 0.2]], np.float32))
-    labels = csr_array(np.array([[1, 0, 0], [1, 0, 0], [1, 1, 1]], np.float32))
-    share = _share_of_own_labels(points[:1], points[1:], labels[:1], labels[1:])
-    assert share == 2 / 4  # of both there are

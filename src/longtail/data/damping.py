@@ -8,10 +8,12 @@ Texts do not need this: the weights of our own `TextVectorizer` count a repeat b
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.data.agreement import LabelAgreement
 from longtail.data.rows import row_norms
 
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ __all__ = ["chosen_power", "unit_rows_of_power"]
 
 DAMPED = 0.5
 _SHORTEST, _LONGEST = 1e-15, 1e15  # of rows whose squares float32 adds up well enough
-N_QUERIES, N_OTHERS, N_NEAR = 500, 10_000, 10
 
 
 def unit_rows_of_power(features: csr_array, power: float = 1.0) -> csr_array:
@@ -88,32 +89,11 @@ def chosen_power(features: csr_array, labels: csr_array, *, seed: int, n_threads
     data = features.data
     if not len(data) or data.min() < 0 or data.min() == data.max():
         return 1.0
-    order = np.random.default_rng(seed).permutation(features.shape[0])[: N_QUERIES + N_OTHERS]
-    n_queries = min(N_QUERIES, len(order) // 2)
-    queries, others = np.sort(order[:n_queries]), np.sort(order[n_queries:])
-    if not n_queries:
-        return 1.0
+    agreement = LabelAgreement.drawn(features, labels, seed)
 
     def share(power: float) -> float:
-        return _share_of_own_labels(
-            unit_rows_of_power(features[queries], power),
-            unit_rows_of_power(features[others], power),
-            labels[queries],
-            labels[others],
-        )
+        return agreement.of_near_points(partial(unit_rows_of_power, power=power))
 
     with ThreadPoolExecutor(min(n_threads, 2)) as pool:
         plain, damped = pool.map(share, (1.0, DAMPED))
     return DAMPED if damped > plain else 1.0
-
-
-def _share_of_own_labels(
-    queries: csr_array, others: csr_array, own_labels: csr_array, labels: csr_array
-) -> float:
-    """Return which share of the labels of the nearest others are the query's own."""
-    similarities: NDArray[np.float32] = (queries @ others.T).toarray()
-    n_near = min(N_NEAR, similarities.shape[1])
-    near = np.argpartition(-similarities, n_near - 1, axis=1)[:, :n_near]
-    theirs = labels[near.ravel()]
-    own = own_labels[np.repeat(np.arange(len(near)), n_near)]
-    return float(own.multiply(theirs).count_nonzero() / max(theirs.count_nonzero(), 1))

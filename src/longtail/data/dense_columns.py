@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from longtail.data.agreement import LabelAgreement
 from longtail.data.csr import with_entries, with_int32_indices
 from longtail.data.damping import unit_rows_of_power
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.float32]
     Doubles = NDArray[np.float64]
 
-__all__ = ["DenseColumns", "dense_columns"]
+__all__ = ["DenseColumns", "chosen_dense_columns", "dense_columns"]
 
 LEAST_FILLED = 0.5  # of a column's entries
 LEAST_OF_LENGTH = 0.75  # of the rows' squared length: stop words of bags are less
@@ -34,6 +36,8 @@ MOST_DEVIATIONS = 3.0  # one number that went wrong is not all of its row
 QUARTILES = 0.25, 0.5, 0.75
 BETWEEN_QUARTILES = 1.349  # standard deviations, of numbers that are normally distributed
 LONG_TAILED = 0.5  # of the standard deviation: by so little do most of the numbers spread
+MOST_IN_COMMON = 0.5  # of a row's squared length: of more, little is left to tell points apart
+CLEARLY = 1.05  # times as often
 FAR_AWAY = 10.0  # of these: such a number stands for something else
 
 
@@ -161,6 +165,55 @@ def dense_columns(features: csr_array, power: float = 1.0) -> DenseColumns | Non
     deviations[deviations <= LEAST_SPREAD * np.abs(means)] = 0
     spread = _spread(deviations[deviations > 0], features.data[~is_entry_dense])
     return DenseColumns(columns, means.astype(np.float32), deviations.astype(np.float32), spread)
+
+
+def chosen_dense_columns(
+    features: csr_array, labels: csr_array, power: float = 1.0, *, seed: int
+) -> DenseColumns | None:
+    """Return `dense_columns`, or None where points tell each other's labels better without.
+
+    Columns of noise, and the last of a singular value decomposition or of an embedding, spread
+    less than those that tell something. Where all points have little in common, they need not be
+    centred, and rows stay as they are if clearly more of the labels of near points are then a
+    point's own.
+
+    Parameters
+    ----------
+    features : csr_array of float32 (n_points, n_features)
+    labels : csr_array (n_points, n_labels)
+    power : float
+        To which features are raised otherwise.
+    seed : int
+        Of the points that are looked at, some thousands at most.
+
+    Returns
+    -------
+    DenseColumns or None
+
+    Examples
+    --------
+    Two columns tell the group of a point, forty small ones tell nothing.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.dense_columns import chosen_dense_columns
+    >>> random, groups = np.random.default_rng(0), np.arange(200) % 4
+    >>> table = 0.1 * random.standard_normal((200, 42))
+    >>> table[:, :2] += np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])[groups]
+    >>> features, labels = csr_array(table.astype(np.float32)), csr_array(np.eye(4)[groups])
+    >>> chosen_dense_columns(features, labels, seed=0) is None
+    True
+    """
+    dense = dense_columns(features, power)
+    if dense is None:
+        return None
+    agreement = LabelAgreement.drawn(features, labels, seed)
+    plain = partial(unit_rows_of_power, power=power)
+    mean = plain(agreement.others).mean(axis=0)
+    if np.square(mean).sum() >= MOST_IN_COMMON:
+        return dense
+    centred = agreement.of_near_points(lambda rows: unit_rows_of_power(dense.centred(rows)))
+    return None if agreement.of_near_points(plain) > CLEARLY * centred else dense
 
 
 def _means_and_deviations(features: csr_array) -> tuple[Doubles, Doubles]:
