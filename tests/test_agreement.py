@@ -39,3 +39,20 @@ def test_points_are_drawn_once(n_points):
     np.testing.assert_array_equal(drawn.own_labels.toarray(), drawn.asked.toarray())
     np.testing.assert_array_equal(drawn.labels.toarray(), drawn.others.toarray())
     assert drawn.of_near_points(unit_rows_of_power) == (n_points > 1)
+    assert drawn.of_directions(unit_rows_of_power) == (n_points > 1)
+
+
+def test_of_a_point_s_labels_a_share_is_the_nearest():
+    """The third label has no point among the others, and is not found."""
+    others = [[1.0, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1]]
+    labels = [[1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]]
+    asked = [[1.0, 0.3, 0.1], [0.1, 1, 0], [1, 0, 0.1], [0, 0, 0], [1, 1, 1]]
+    own = [[1, 1, 0, 0], [1, 0, 0, 0], [1, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
+    expected = np.mean([2 / 2, 0, 1 / 2, 0])  # a point without labels is not asked
+    assert of(asked, others, own, labels).of_directions(unit_rows_of_power) == expected
+
+
+def test_without_labels_nothing_agrees():
+    agreement = of([[1.0, 0]], [[1.0, 0]], [[0, 0]], [[0, 0]])
+    assert agreement.of_directions(unit_rows_of_power) == 0
+    assert agreement.of_near_points(unit_rows_of_power) == 0

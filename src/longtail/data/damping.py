@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["chosen_power", "unit_rows_of_power"]
 
-DAMPED = 0.5
+POWERS = 1.0, 0.5, 0.25
+CLEARLY = 1.02  # times as much: then a smaller power is taken
 _SHORTEST, _LONGEST = 1e-15, 1e15  # of rows whose squares float32 adds up well enough
 
 
@@ -63,7 +64,10 @@ def _unit_in_64_bits(values: NDArray[np.float32], power: float) -> NDArray[np.fl
 
 
 def chosen_power(features: csr_array, labels: csr_array, *, seed: int, n_threads: int = 1) -> float:
-    """Return 1/2 if square roots bring points nearer to those that share their labels, else 1.
+    """Return the power, 1, 1/2 or 1/4, with which most labels are those nearest to their points.
+
+    That is, those whose mean row is nearest. Near points would tell less: of eurlex-4k square
+    roots bring none nearer that share labels, but the labels themselves, and the model gains.
 
     Parameters
     ----------
@@ -84,7 +88,7 @@ def chosen_power(features: csr_array, labels: csr_array, *, seed: int, n_threads
     >>> counts = np.hstack([topics, 20.0 ** np.random.default_rng(0).random((40, 1))])
     >>> counts = np.hstack([counts, 20.0 ** np.random.default_rng(1).random((40, 1))])
     >>> chosen_power(csr_array(counts), csr_array(topics), seed=0)
-    0.5
+    0.25
     """
     data = features.data
     if not len(data) or data.min() < 0 or data.min() == data.max():
@@ -92,8 +96,8 @@ def chosen_power(features: csr_array, labels: csr_array, *, seed: int, n_threads
     agreement = LabelAgreement.drawn(features, labels, seed)
 
     def share(power: float) -> float:
-        return agreement.of_near_points(partial(unit_rows_of_power, power=power))
+        return agreement.of_directions(partial(unit_rows_of_power, power=power))
 
     with ThreadPoolExecutor(min(n_threads, 2)) as pool:
-        plain, damped = pool.map(share, (1.0, DAMPED))
-    return DAMPED if damped > plain else 1.0
+        shares = np.array(list(pool.map(share, POWERS)))
+    return POWERS[int(np.argmax(CLEARLY * shares >= shares.max()))]

@@ -86,9 +86,9 @@ class LabelEstimator(AnsweringEstimator):
         Most tokens that are kept, those in the most texts; None keeps all.
     feature_power : float or None
         Ready-made features are raised to it before their rows are scaled to unit length. None takes
-        1/2 where that brings points nearer to those that share their labels, else 1; and dense
-        columns, if they are most of what there is, are centred and made to spread alike instead
-        (unless points tell each other's labels better without).
+        1/2 or 1/4 where that brings points nearer to their labels, else 1; and dense columns, if
+        they are most of what there is, are centred and made to spread alike instead, unless points
+        tell each other's labels better without.
     held_out : float
         Share of the training points on which score fusion and calibration are chosen, and by which
         a recipe with `patience` stops; at most 2,500 points, near-identical texts kept together.
