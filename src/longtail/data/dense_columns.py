@@ -36,7 +36,7 @@ MOST_DEVIATIONS = 3.0  # one number that went wrong is not all of its row
 QUARTILES = 0.25, 0.5, 0.75
 BETWEEN_QUARTILES = 1.349  # standard deviations, of numbers that are normally distributed
 LONG_TAILED = 0.5  # of the standard deviation: by so little do most of the numbers spread
-MOST_IN_COMMON = 0.5  # of a row's squared length: of more, little is left to tell points apart
+MOST_IN_COMMON = 0.3  # of a row's squared length: of more, little is left to tell points apart
 CLEARLY = 1.05  # times as often
 FAR_AWAY = 10.0  # of these: such a number stands for something else
 
