@@ -1,4 +1,4 @@
-"""Data sets of measurements and vectors, for `benchmarks.peers`.
+"""Data sets of measurements, vectors and counts, for `benchmarks.peers`.
 
 python -m benchmarks.dense_tables DATA OUT
 python -m benchmarks.peers --quick --data OUT/wine --out RESULT
@@ -11,6 +11,10 @@ DATA is a folder with train.txt.gz of sparse rows, such as bibtex.
 - vectors-offset: a number is added to each column, the same in all rows.
 - vectors-mixed: beside them years, a column of 1,000, one of large numbers, few of them very large,
   and twenty columns of which each row has one; they tell nothing.
+- noise: five classes by ten columns, and 490 columns of noise beside them, all spread alike.
+- missing: six classes by sums of twelve columns, of whose numbers a fifth are missing: -999.
+- plays: how often 4,000 people played some of 1,000 things, some very often; a person has one to
+  three of forty tastes.
 """
 
 from __future__ import annotations
@@ -46,6 +50,8 @@ def main() -> None:
         write(arguments.out / name.replace("_", "-"), features, np.eye(classes.max() + 1)[classes])
     for name, features in tables(points.features).items():
         write(arguments.out / name, features, points.labels)
+    for name, (features, labels) in drawn().items():
+        write(arguments.out / name, features, labels)
 
 
 def tables(features: csr_array | None) -> dict[str, NDArray[Any]]:
@@ -61,6 +67,43 @@ def tables(features: csr_array | None) -> dict[str, NDArray[Any]]:
         "vectors-offset": vectors + random.standard_normal(DIMENSION),
         "vectors-mixed": np.hstack([vectors, years, np.full((n, 1), 1000), large, one_of_twenty]),
     }
+
+
+def drawn() -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """Return features and labels of sets that are drawn at random."""
+    features, classes = datasets.make_classification(
+        4_000,
+        500,
+        n_informative=10,
+        n_redundant=0,
+        n_classes=5,
+        n_clusters_per_class=1,
+        random_state=0,
+    )
+    return {"noise": (features, np.eye(5)[classes]), "missing": missing(), "plays": plays()}
+
+
+def missing(n_points: int = 4_000) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return columns that tell classes by sums, with a number for what is missing."""
+    random = np.random.default_rng(0)
+    features = random.standard_normal((n_points, 12))
+    scores = features @ random.standard_normal((12, 6)) + random.gumbel(size=(n_points, 6))
+    features[random.random(features.shape) < 0.2] = -999
+    return features, np.eye(6)[scores.argmax(axis=1)]
+
+
+def plays(n_points: int = 4_000) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return counts of what people with some tastes played, and their tastes."""
+    random = np.random.default_rng(0)
+    tastes = random.dirichlet(np.full(1_000, 0.05), 40)
+    features, labels = np.zeros((n_points, 1_000)), np.zeros((n_points, 40))
+    for counts, own in zip(features, labels, strict=True):
+        some = random.choice(40, random.integers(1, 4), replace=False)
+        chance = 0.5 * tastes[some].mean(axis=0) + 0.5 / len(counts)
+        played = np.unique(random.choice(len(counts), random.integers(10, 40), p=chance))
+        counts[played] = np.ceil(np.exp(random.normal(1, 2, len(played))))
+        own[some] = 1
+    return features, labels
 
 
 def write(folder: Path, features: NDArray[Any], labels: Any) -> None:

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 import longtail
 from longtail import LongtailClassifier
-from longtail.data.damping import _share_of_own_labels, chosen_power, unit_rows_of_power
+from longtail.data.damping import chosen_power, unit_rows_of_power
 from longtail.data.point_input import PointInput
 
 few = settings(max_examples=25, deadline=None)
@@ -43,17 +43,29 @@ def test_no_power_is_too_much_for_a_row(power, scale):
     np.testing.assert_allclose(found, expected / np.linalg.norm(expected), rtol=1e-3)
 
 
-def bursty(n_points=200, seed=0):
-    """Points of two topics a label, and words that say nothing, some of them very often."""
+def bursty(n_points=200, seed=0, *, most=2_000.0, topic=1.0):
+    """Points of a topic a label, and words that say nothing, some of them very often."""
     random = np.random.default_rng(seed)
     topics = np.arange(n_points) % 5
-    features = np.eye(5)[topics]
-    noise = (random.random((n_points, 20)) < 0.2) * 50.0 ** random.random((n_points, 20))
+    features = topic * np.eye(5)[topics]
+    noise = (random.random((n_points, 20)) < 0.2) * most ** random.random((n_points, 20))
     return csr_array(np.hstack([features, noise]).astype(np.float32)), csr_array(np.eye(5)[topics])
 
 
-def test_square_roots_where_a_few_large_numbers_hide_the_rest():
-    assert chosen_power(*bursty(), seed=0) == 0.5
+@pytest.mark.parametrize(("most", "expected"), [(2_000.0, 0.25), (1.5, 1.0)])
+def test_roots_where_a_few_large_numbers_hide_the_rest(most, expected):
+    assert chosen_power(*bursty(most=most), seed=0) == expected
+
+
+def test_no_more_is_damped_than_helps():
+    """Of the topic's word there are more than of the others, but less than of the noise."""
+    random = np.random.default_rng(0)
+    topics = np.arange(1_000) % 20
+    features = 1.0 + (random.random((1_000, 20)) < 0.5)
+    features[np.arange(1_000), topics] = 8
+    noise = (random.random((1_000, 40)) < 0.1) * 60.0
+    counts = csr_array(np.hstack([features, noise]).astype(np.float32))
+    assert chosen_power(counts, csr_array(np.eye(20)[topics]), seed=0) == 0.5
 
 
 @pytest.mark.parametrize(
@@ -76,10 +88,10 @@ def test_numbers_as_they_are(change):
 def test_a_model_remembers(tmp_path):
     features, labels = bursty()
     model = LongtailClassifier(dimension=8, epochs=1).fit(features, labels)
-    assert model.predictor_.reads.power == 0.5
+    assert model.predictor_.reads.power == 0.25
     model.save(tmp_path / "model")
     again = longtail.load(tmp_path / "model")
-    assert again.reads.power == 0.5
+    assert again.reads.power == 0.25
     for ours, theirs in zip(
         model.predict_topk(features[:20]), again.predict_topk(features[:20]), strict=True
     ):
@@ -101,10 +113,3 @@ def test_rows_whose_squares_no_float32_holds(scale):
     rows = np.array([[0.6, 0.8, 0], [0, 0, 0], [1e-3, 0, 0]]) * [[scale], [1], [1]]
     scaled = unit_rows_of_power(csr_array(rows.astype(np.float32))).toarray()
     np.testing.assert_allclose(scaled, [[0.6, 0.8, 0], [0, 0, 0], [1, 0, 0]], rtol=1e-4)
-
-
-def test_of_the_labels_of_near_points_a_share_is_the_point_s_own():
-    points = csr_array(np.array([[1.0, 0], [0.9, 0.1], [0.8, 0.2]], np.float32))
-    labels = csr_array(np.array([[1, 0, 0], [1, 0, 0], [1, 1, 1]], np.float32))
-    share = _share_of_own_labels(points[:1], points[1:], labels[:1], labels[1:])
-    assert share == 2 / 4  # of both there are

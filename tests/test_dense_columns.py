@@ -11,7 +11,12 @@ from scipy.sparse import csr_array, hstack
 import longtail
 from longtail import LongtailClassifier
 from longtail.data.dataset import Dataset
-from longtail.data.dense_columns import MOST_DEVIATIONS, DenseColumns, dense_columns
+from longtail.data.dense_columns import (
+    MOST_DEVIATIONS,
+    DenseColumns,
+    chosen_dense_columns,
+    dense_columns,
+)
 from longtail.data.label_space import LabelSpace
 from longtail.data.point_input import PointInput
 
@@ -84,6 +89,41 @@ def test_columns_of_measurements_spread_alike():
     np.testing.assert_allclose(found[:, :4].std(axis=0), 1, atol=0.02)
     assert not found[:, 4].any()  # the same in all points
     np.testing.assert_allclose(found[:, 5], 2)  # as long as four columns are
+
+
+def test_a_few_numbers_far_from_all_others_are_no_measure_of_a_column():
+    random = np.random.default_rng(0)
+    normal = random.standard_normal((500, 4)) + 5
+    numbers = normal.copy()
+    numbers[::5, 0] = -999
+    numbers[::5, 1] = 0  # not stored
+    numbers[:, 1] += 1e5 * (np.arange(500) % 5 == 1)
+    numbers[:, 2] = np.where(np.arange(500) % 5 == 0, normal[:, 2], 5)  # its quartiles are one
+    found = dense_columns(csr_array(numbers.astype(np.float32)))
+    without = np.delete(normal[:, 0], np.s_[::5]), np.delete(numbers[:, 1], np.s_[1::5])
+    expected = [*without, *numbers[:, 2:].T]
+    np.testing.assert_allclose(found.means, [column.mean() for column in expected], rtol=0.05)
+    np.testing.assert_allclose(found.deviations, [column.std() for column in expected], rtol=0.1)
+
+
+def test_a_long_tail_is_cut_before_a_column_is_measured():
+    numbers = np.exp(2 * np.random.default_rng(0).standard_normal((500, 1)))
+    found = dense_columns(csr_array(numbers.astype(np.float32)))
+    lower, middle, upper = np.quantile(numbers, [0.25, 0.5, 0.75])
+    shares = (numbers - middle) / ((upper - lower) / 1.349)
+    cut = middle + (numbers - middle) / shares * np.minimum(shares, 3)
+    cut = cut[np.abs(shares) <= 10]
+    np.testing.assert_allclose(found.means, cut.mean(), rtol=1e-4)
+    np.testing.assert_allclose(found.deviations, cut.std(), rtol=1e-4)
+
+
+def test_missing_numbers_hide_nothing():
+    random = np.random.default_rng(0)
+    numbers = random.standard_normal((600, 2)).astype(np.float32)
+    classes = (numbers > 0) @ [1, 2]
+    numbers[random.random(numbers.shape) < 0.05] = -999
+    model = LongtailClassifier(dimension=16, n_threads=1).fit(numbers[:400], classes[:400])
+    assert model.score(numbers[400:], classes[400:]) > 0.85
 
 
 def test_beside_bags_a_dense_column_is_as_large_as_a_word():
@@ -161,6 +201,47 @@ def test_a_label_is_added_by_measurements():
     more = model.predictor_.with_labels(["third"], {"third": csr_array(strange[:50])})
     answers = more.predict(csr_array(strange[50:]), k=1)
     assert np.mean([answer[0][0] == "third" for answer in answers]) > 0.8
+
+
+def beside_noise(n_points=450, seed=0):
+    """Three groups of points around directions that two columns tell, and columns of noise."""
+    random = np.random.default_rng(seed)
+    groups = np.arange(n_points) % 3
+    angles = 2 * np.pi * groups / 3
+    two = np.column_stack([np.cos(angles), np.sin(angles)])
+    noise = 0.3 * random.standard_normal((n_points, 80))
+    return np.hstack([two, noise]).astype(np.float32), np.eye(3)[groups]
+
+
+def test_columns_of_noise_are_not_made_large(tmp_path):
+    features, labels = beside_noise()
+    assert dense_columns(csr_array(features)) is not None
+    model = LongtailClassifier(dimension=16, n_threads=1).fit(features[:300], labels[:300])
+    assert model.predictor_.reads == PointInput()
+    assert model.score(features[300:], labels[300:]) > 0.85
+    model.save(tmp_path / "model")
+    again = longtail.load(tmp_path / "model")
+    for ours, theirs in zip(
+        model.predict_topk(features[:20]), again.predict_topk(features[:20]), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_points_with_much_in_common_are_centred_all_the_same():
+    features, labels = beside_noise()
+    for shift, is_centred in ((0, False), (20, True)):
+        moved = csr_array(np.hstack([features, np.full((len(features), 1), shift)]))
+        moved = moved.astype(np.float32)
+        dense = chosen_dense_columns(moved, csr_array(labels), seed=0)
+        assert (dense is not None) == is_centred
+
+
+def test_columns_are_chosen_without_labels_and_of_one_point():
+    features, _ = beside_noise()
+    none = csr_array((len(features), 3))
+    assert chosen_dense_columns(csr_array(features), none, seed=0) is not None
+    assert chosen_dense_columns(csr_array(features[:1]), none[:1], seed=0) is not None
+    assert chosen_dense_columns(csr_array(features[:0]), none[:0], seed=0) is None
 
 
 def test_zeros_that_are_stored_fill_no_column():

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 import longtail
 from longtail import LongtailClassifier
 from longtail.blend.candidates import CandidateSearch, SearchSizes
-from longtail.blend.near_voters import MANY_VOTERS, with_voters_for
+from longtail.blend.near_voters import FEW_VOTERS, MANY_VOTERS, with_voters_for
 from longtail.compiled.expanded import expanded
 from longtail.recipes import longtail_training
 from longtail.training.run import TrainingData
@@ -51,6 +51,24 @@ def test_many_vote_where_one_says_little(own_tells, expected):
     search = search_of(vectors[:N_POINTS], seen)
     found = with_voters_for(search, vectors[N_POINTS:], truth, seen)
     assert found.sizes == replace(search.sizes, n_near_points=expected)
+
+
+@pytest.mark.parametrize("n_usual", [20, FEW_VOTERS, 5])
+def test_few_vote_where_groups_are_small(n_usual):
+    """Groups of nine points, each beside one of twenty: of twenty near points most are of that."""
+    random = np.random.default_rng(0)
+    small, large = np.repeat(np.arange(12), 18), np.repeat(np.arange(12), 40)
+    pair = np.concatenate([small, large])
+    is_small = np.arange(len(pair)) < len(small)
+    vectors = 4 * np.eye(12)[pair] + 0.05 * random.standard_normal((len(pair), 12))
+    vectors = np.column_stack([vectors, np.where(is_small, 1.0, 0.0)])
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    labels = np.eye(24, dtype=np.float32)[pair + 12 * is_small]
+    seen, truth = csr_array(labels[::2]), csr_array(labels[1::2])
+    search = search_of(vectors[::2], seen)
+    search = replace(search, sizes=replace(search.sizes, n_near_points=n_usual))
+    found = with_voters_for(search, vectors[1::2], truth, seen)
+    assert found.sizes.n_near_points == min(n_usual, FEW_VOTERS)
 
 
 @pytest.mark.parametrize(("n_that_gain", "expected"), [(10, MANY_VOTERS), (1, 1)])

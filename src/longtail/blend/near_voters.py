@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["MANY_VOTERS", "MOST_ASKED", "with_voters_for"]
+__all__ = ["FEW_VOTERS", "MANY_VOTERS", "MOST_ASKED", "with_voters_for"]
 
-MANY_VOTERS = 100
-N_BEST = 5  # labels of the most votes, by which votes are judged
+FEW_VOTERS, MANY_VOTERS = 10, 100
+N_BEST = 5  # labels of the most votes at most, by which votes are judged
 MOST_ASKED = 1_000
 CLEARLY = 2.0  # standard errors
 
@@ -29,11 +29,12 @@ CLEARLY = 2.0  # standard errors
 def with_voters_for(
     search: CandidateSearch, points: Floats, truth: csr_array, seen: csr_array
 ) -> CandidateSearch:
-    """Return a search in which a hundred near points vote, if that is clearly better.
+    """Return a search in which ten or a hundred near points vote, if that is clearly better.
 
-    That is, if of the labels with the most votes clearly more are true. Few points tell most where
-    the nearest are nearly alike. Where these have little in common with a point, as of a list of
-    items, what each says is mostly chance, and many say more.
+    Few points tell most where the nearest are nearly alike: ten vote if of as many labels with the
+    most votes as a point has, clearly more are then true. Where the nearest have little in common
+    with a point, as of a list of items, what each says is mostly chance, and many say more: a
+    hundred vote if of the five labels with the most votes clearly more are true.
 
     Parameters
     ----------
@@ -72,22 +73,30 @@ def with_voters_for(
     if not len(points) or not 0 < n_usual < MANY_VOTERS:
         return search
     near, similarities = search.near_points(points, MANY_VOTERS)
-    few, many = (
-        _n_true(near[:, :n], similarities[:, :n], seen, truth) for n in (n_usual, MANY_VOTERS)
+    usual, few, many = (
+        _true_among_best(near[:, :n], similarities[:, :n], seen, truth)
+        for n in (n_usual, min(FEW_VOTERS, n_usual), MANY_VOTERS)
     )
-    gain = many - few
-    if gain.mean() <= CLEARLY * gain.std() / np.sqrt(len(gain)):
-        return search
-    return replace(search, sizes=replace(search.sizes, n_near_points=MANY_VOTERS))
+    is_first = np.arange(N_BEST) < np.diff(truth.indptr)[:, None]
+    if _is_clear(few & is_first, usual & is_first):
+        return replace(search, sizes=replace(search.sizes, n_near_points=FEW_VOTERS))
+    if _is_clear(many, usual):
+        return replace(search, sizes=replace(search.sizes, n_near_points=MANY_VOTERS))
+    return search
 
 
-def _n_true(
+def _true_among_best(
     near: NDArray[np.int32], similarities: Floats, seen: csr_array, truth: csr_array
-) -> NDArray[np.int64]:
-    """Return how many of the labels with the most votes are true, for each point."""
+) -> NDArray[np.bool_]:
+    """Return which of the labels with the most votes are true, bool (n, N_BEST)."""
     rows, places = np.nonzero(near >= 0)
     weights = np.maximum(similarities[rows, places], 0) ** 2
     voters = csr_array((weights, (rows, near[rows, places])), (len(near), seen.shape[0]))
     best, _ = top_k(voters @ seen, N_BEST)
-    n_true: NDArray[np.int64] = true_among(best, truth).sum(axis=1)
-    return n_true
+    return true_among(best, truth)
+
+
+def _is_clear(found: NDArray[np.bool_], usual: NDArray[np.bool_]) -> bool:
+    """Return whether points find clearly more than usual, on average."""
+    gain = found.sum(axis=1) - usual.sum(axis=1)
+    return bool(gain.mean() > CLEARLY * gain.std() / np.sqrt(len(gain)))

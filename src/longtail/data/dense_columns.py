@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from longtail.data.agreement import LabelAgreement
 from longtail.data.csr import with_entries, with_int32_indices
 from longtail.data.damping import unit_rows_of_power
 
@@ -24,13 +26,19 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.float32]
     Doubles = NDArray[np.float64]
 
-__all__ = ["DenseColumns", "dense_columns"]
+__all__ = ["DenseColumns", "chosen_dense_columns", "dense_columns"]
 
 LEAST_FILLED = 0.5  # of a column's entries
 LEAST_OF_LENGTH = 0.75  # of the rows' squared length: stop words of bags are less
 LEAST_SPREAD = 1e-6  # of the mean: 32 bits hold no less, so the column is constant
 LARGEST_SPREAD = 1e30  # three of it, of a row of many, are a number in 32 bits
 MOST_DEVIATIONS = 3.0  # one number that went wrong is not all of its row
+QUARTILES = 0.25, 0.5, 0.75
+BETWEEN_QUARTILES = 1.349  # standard deviations, of numbers that are normally distributed
+LONG_TAILED = 0.5  # of the standard deviation: by so little do most of the numbers spread
+MOST_IN_COMMON = 0.3  # of a row's squared length: of more, little is left to tell points apart
+CLEARLY = 1.05  # times as often
+FAR_AWAY = 10.0  # of these: such a number stands for something else
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +128,10 @@ def dense_columns(features: csr_array, power: float = 1.0) -> DenseColumns | Non
     Where there are other columns, dense ones spread as they do in the middle, but by no more than
     entries of the others are large. A column that is the same in all points becomes 0.
 
+    A few numbers far from all others, such as a -999 that stands for a missing one, would make the
+    others alike. Where the quartiles are much nearer to each other than the standard deviation
+    says, the mean and the standard deviation are those without far numbers and tails.
+
     Parameters
     ----------
     features : csr_array of float32 (n_points, n_features)
@@ -149,9 +161,59 @@ def dense_columns(features: csr_array, power: float = 1.0) -> DenseColumns | Non
         return None
     columns = np.flatnonzero(is_dense).astype(np.int32)
     means, deviations = (numbers[columns] for numbers in _means_and_deviations(features))
+    _without_tails(features, columns, means, deviations)
     deviations[deviations <= LEAST_SPREAD * np.abs(means)] = 0
     spread = _spread(deviations[deviations > 0], features.data[~is_entry_dense])
     return DenseColumns(columns, means.astype(np.float32), deviations.astype(np.float32), spread)
+
+
+def chosen_dense_columns(
+    features: csr_array, labels: csr_array, power: float = 1.0, *, seed: int
+) -> DenseColumns | None:
+    """Return `dense_columns`, or None where points tell each other's labels better without.
+
+    Columns of noise, and the last of a singular value decomposition or of an embedding, spread
+    less than those that tell something. Where all points have little in common, they need not be
+    centred, and rows stay as they are if clearly more of the labels of near points are then a
+    point's own.
+
+    Parameters
+    ----------
+    features : csr_array of float32 (n_points, n_features)
+    labels : csr_array (n_points, n_labels)
+    power : float
+        To which features are raised otherwise.
+    seed : int
+        Of the points that are looked at, some thousands at most.
+
+    Returns
+    -------
+    DenseColumns or None
+
+    Examples
+    --------
+    Two columns tell the group of a point, forty small ones tell nothing.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.dense_columns import chosen_dense_columns
+    >>> random, groups = np.random.default_rng(0), np.arange(200) % 4
+    >>> table = 0.1 * random.standard_normal((200, 42))
+    >>> table[:, :2] += np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])[groups]
+    >>> features, labels = csr_array(table.astype(np.float32)), csr_array(np.eye(4)[groups])
+    >>> chosen_dense_columns(features, labels, seed=0) is None
+    True
+    """
+    dense = dense_columns(features, power)
+    if dense is None:
+        return None
+    agreement = LabelAgreement.drawn(features, labels, seed)
+    plain = partial(unit_rows_of_power, power=power)
+    mean = plain(agreement.others).mean(axis=0)
+    if np.square(mean).sum() >= MOST_IN_COMMON:
+        return dense
+    centred = agreement.of_near_points(lambda rows: unit_rows_of_power(dense.centred(rows)))
+    return None if agreement.of_near_points(plain) > CLEARLY * centred else dense
 
 
 def _means_and_deviations(features: csr_array) -> tuple[Doubles, Doubles]:
@@ -165,6 +227,24 @@ def _means_and_deviations(features: csr_array) -> tuple[Doubles, Doubles]:
     squares = sums(np.square(features.data - means[features.indices]))
     n_zeros = n_points - np.bincount(features.indices, minlength=n_features)
     return means, np.sqrt((squares + n_zeros * np.square(means)) / n_points)
+
+
+def _without_tails(
+    features: csr_array, columns: NDArray[np.int32], means: Doubles, deviations: Doubles
+) -> None:
+    """Set the means and deviations of columns with long tails to what they are without."""
+    by_column = features[:, columns].tocsc()
+    for place in range(len(columns)):
+        entries = by_column.data[by_column.indptr[place] : by_column.indptr[place + 1]]
+        numbers = np.zeros(features.shape[0])  # in 64 bits: 32 do not hold all differences
+        numbers[: len(entries)] = entries
+        lower, middle, upper = np.quantile(numbers, QUARTILES)
+        of_most = (upper - lower) / BETWEEN_QUARTILES
+        if LEAST_SPREAD * abs(middle) < of_most < LONG_TAILED * deviations[place]:
+            shares = (numbers - middle) / of_most
+            shares = shares[np.abs(shares) <= FAR_AWAY].clip(-MOST_DEVIATIONS, MOST_DEVIATIONS)
+            means[place] = middle + of_most * shares.mean()
+            deviations[place] = of_most * shares.std()
 
 
 def _spread(deviations: Doubles, others: Numbers) -> float:

@@ -12,7 +12,7 @@ from longtail.data.copies import points_of_rows, without_copies
 from longtail.data.csr import with_entries
 from longtail.data.damping import chosen_power
 from longtail.data.dataset import Dataset
-from longtail.data.dense_columns import dense_columns
+from longtail.data.dense_columns import chosen_dense_columns
 from longtail.data.foreign import as_classes
 from longtail.data.from_python import (
     LabelForm,
@@ -85,8 +85,9 @@ class LabelEstimator(AnsweringEstimator):
         Most tokens that are kept, those in the most texts; None keeps all.
     feature_power : float or None
         Ready-made features are raised to it before their rows are scaled to unit length. None takes
-        1/2 where that brings points nearer to those that share their labels, else 1; and dense
-        columns, if they are most of what there is, are centred and made to spread alike instead.
+        1/2 or 1/4 where that brings points nearer to their labels, else 1; and dense columns, if
+        they are most of what there is, are centred and made to spread alike instead, unless points
+        tell each other's labels better without.
     held_out : float
         Share of the training points on which score fusion and calibration are chosen, and by which
         a recipe with `patience` stops; at most 2,500 points, near-identical texts kept together.
@@ -393,8 +394,9 @@ class LabelEstimator(AnsweringEstimator):
         if self.feature_power is not None:
             return replace(reads, power=self.feature_power)
         features = _with_zeros_left_out(features)
-        power = chosen_power(features, dataset.labels, seed=self.random_state, n_threads=n_threads)
-        dense = dense_columns(features, power)
+        labels, seed = dataset.labels, self.random_state
+        power = chosen_power(features, labels, seed=seed, n_threads=n_threads)
+        dense = chosen_dense_columns(features, labels, power, seed=seed)
         return replace(reads, power=power if dense is None else 1.0, dense=dense)
 
     def _encoded(self, dataset: Dataset, reads: PointInput) -> Encoded:

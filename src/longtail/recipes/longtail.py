@@ -97,8 +97,9 @@ class LongtailClassifier(RerankedEstimator):
         Labels with the largest logits of their vectors, which are scored by all sources. None takes
         30, and 150 where words have 80 pieces and more: of strings, vectors tell little.
     n_near_points : int or None
-        Training points that vote for their labels; 0 for no votes. None takes 20, and 100 where the
-        labels with the most of so many votes are clearly more often true of held-out points.
+        Training points that vote for their labels; 0 for no votes. None takes 20, and 10 or 100
+        where the labels with the most of so many votes are clearly more often true of held-out
+        points.
     n_near_labels : int
         Most labels that only near points bring, beside those found. Another thing than Astec's.
     beam : int
