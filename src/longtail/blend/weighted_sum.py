@@ -81,7 +81,7 @@ def weighted_sum(
     if alike:
         first[_find_little(said, true, log_counts)] = 0
     said = np.concatenate([said, some.behind_commonest()[:, :, np.newaxis]], axis=2)
-    first = np.append(first, np.float32(FIRST_WEIGHT if alike else 0))
+    first = np.append(first, np.float32(0))
     held = np.full(len(first), alike, np.float32)
     held[-1] = alike or COST_OF_COMMONNESS / max(len(useful), 1)
     weights, of_candidates = first.copy(), said.reshape(-1, said.shape[2])
