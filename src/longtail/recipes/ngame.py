@@ -2,58 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from longtail.blend.blend import Blend
 from longtail.blend.candidates import SearchSizes
-from longtail.blend.held_out_lesson import HeldOutLesson
-from longtail.blend.label_head import LabelHead
-from longtail.blend.linear_source import linear_source
-from longtail.blend.relations import LabelRelations
-from longtail.compiled.blended import scorer_around
 from longtail.errors import InputError
-from longtail.estimators.holding_out import unseen_if_any
+from longtail.recipes.ngame_training import NGAMETraining
 from longtail.recipes.own_parts import check_part
 from longtail.recipes.part_words import LOSSES, part_of
 from longtail.recipes.text_encoders import OfTextEncoder
-from longtail.siamese.learnt_modules import LearntModules
-from longtail.siamese.modules import ClassifierModule, EncodedPairs, EncoderModule, search_labels
-from longtail.siamese.networks import BagArchitecture, Side
+from longtail.siamese.modules import ClassifierModule, EncoderModule
+from longtail.siamese.networks import BagArchitecture
 from longtail.siamese.pair_losses import PairLoss, TripletLoss
 from longtail.siamese.texts import TransformerArchitecture
-from longtail.surrogates.label_clusters import label_centroids
 from longtail.training.batches import fitting_batch_size
-from longtail.training.early_stopping import HeldOut
 from longtail.training.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from longtail.blend.encoded import EncodedScorer
-    from longtail.blend.score_network import ScoreNetwork
     from longtail.compiled.blended import BlendedScorer
     from longtail.data.rows import Rows
-    from longtail.estimators.holding_out import Shown
     from longtail.scorers.calibration import Calibration
-    from longtail.siamese.networks import SiameseArchitecture, SiameseNetwork
-    from longtail.siamese.task import Corrections
+    from longtail.siamese.networks import SiameseArchitecture
     from longtail.training.run import TrainingData, TrainingRun
-
-    Floats = NDArray[np.float32]
 
 __all__ = ["NGAME"]
 
 LEAST_SHOWN, MOST_SHOWN = 40, 9_000  # points that a blend is learnt from
 MAP_RATE = 3e-4  # of Adam, for the map of a transformer's vectors
-SCALE = 20.0  # cosines times this are what the blend sees
-MAX_ENTRIES = 256  # of a text made of a label's points
 MINING_BEAM = 64  # a missed negative costs nothing, a missed candidate an answer
 
 
@@ -276,178 +258,4 @@ class NGAME(OfTextEncoder):
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> tuple[BlendedScorer | EncodedScorer, Calibration]:
         """See `LabelEstimator`; all but the encoder learn from the held-out points in the end."""
-        used, _ = data.of_used_labels()
-        watched = HeldOut.of(held_out, held_out.labels[:, used], self.patience)
-        with run.stage("relations"):
-            relations = LabelRelations.of_data(data, run.n_threads) if self.relations else None
-        if data.label_features is None:
-            data = data._replace(label_features=_points_as_texts(data, run))
-        with run.stage("encoder"):
-            network = self.architecture(data.labels.shape[0]).start(data, held_out, run)
-        modules = self._modules(network, data, used, watched, run)
-        encoder = network.frozen()
-        scorer = scorer_around(encoder, self._sources(modules, data, relations, run))
-        shown = unseen_if_any(held_out, data)
-        with run.stage("blend"):
-            points, taught, calibration = _taught(scorer, shown, data.labels, run)
-        if shown.are_unseen:
-            del scorer  # the second need not fit beside it
-            run = run.within("again: ")
-            every = data.with_points_of(held_out)
-            modules = self._again(modules, points, network, every, run)
-            with run.stage("relations"):
-                if relations is not None:
-                    relations = relations.linked_by(every.features, every.labels, run.n_threads)
-            scorer = scorer_around(encoder, self._sources(modules, every, relations, run))
-        return replace(scorer, network=taught), calibration
-
-    def _modules(
-        self,
-        network: SiameseNetwork,
-        data: TrainingData,
-        used: NDArray[np.int32],
-        watched: HeldOut | None,
-        run: TrainingRun,
-    ) -> LearntModules:
-        """Train both modules on the labels with points."""
-        n_points, n_labels = data.labels.shape
-        with run.stage("label clusters"):
-            read = partial(network.vectors, Side.LABELS)
-            like = (lambda: data.label_features) if self.is_bag else read
-            clusters = _checked_clusters(self.auxiliary_clusters(data.labels, like, run), n_labels)
-        seen = data.of_labels(used)
-        with run.stage("encoder"):
-            auxiliary = self.encoder_module(n_points).learn(
-                seen, network, used, clusters, watched, run
-            )
-            encoded = EncodedPairs(network.vectors(Side.POINTS), network.vectors(Side.LABELS))
-        added = None
-        if auxiliary is not None and clusters is not None:
-            added = _auxiliary_of_labels(auxiliary, clusters, encoded.texts, used)
-        nothing = np.zeros((n_labels, network.dimension), np.float32)
-        modules = LearntModules(encoded, added, nothing if added is None else added)
-        with run.stage("classifiers"):
-            modules = self._classified(
-                self.classifier_module(n_points), modules, network, used, seen, run
-            )
-            if not self.freeze_encoder:
-                encoded = EncodedPairs(network.vectors(Side.POINTS), network.vectors(Side.LABELS))
-        return modules._replace(encoded=encoded)
-
-    def _classified(
-        self,
-        module: ClassifierModule,
-        modules: LearntModules,
-        network: SiameseNetwork,
-        used: NDArray[np.int32],
-        seen: TrainingData,
-        run: TrainingRun,
-    ) -> LearntModules:
-        """Train Module II from where it is, on the labels with points."""
-        known = modules.encoded._replace(texts=modules.encoded.texts[used])
-        added = modules.added.copy()
-        added[used], block = module.learn(seen, network, used, known, added[used], run)
-        return modules._replace(added=added, block=block)
-
-    def _again(
-        self,
-        modules: LearntModules,
-        points: Floats,
-        network: SiameseNetwork,
-        every: TrainingData,
-        run: TrainingRun,
-    ) -> LearntModules:
-        """Go on with Module II from all points, unless the encoder would have to go on with it."""
-        encoded = modules.encoded
-        both = encoded._replace(points=np.concatenate([encoded.points, points]))
-        modules = modules._replace(encoded=both)
-        if self.text_block or not self.freeze_encoder:
-            return modules
-        module = self.classifier_module(every.labels.shape[0])
-        module = replace(module, schedule=module.schedule.again())
-        with run.stage("classifiers"):
-            return self._classified(module, modules, network, *every.of_used_labels(), run)
-
-    def _sources(
-        self,
-        modules: LearntModules,
-        data: TrainingData,
-        relations: LabelRelations | None,
-        run: TrainingRun,
-    ) -> Blend:
-        """Let all labels be found, and train the linear classifiers."""
-        with run.stage("search"):
-            blend = self._blend(
-                modules.heads(), modules.encoded.points, data.labels, relations, run
-            )
-        if not self.linear:
-            return blend
-        with run.stage("linear"):
-            linear, is_read = linear_source(data, blend.search, self.cost, run)
-            return replace(blend, linear=linear, is_read=is_read)
-
-    def _blend(
-        self,
-        heads: list[Floats],
-        points: Floats,
-        labels: csr_array,
-        relations: LabelRelations | None,
-        run: TrainingRun,
-    ) -> Blend:
-        """Return a search and what it finds is scored by; the network is yet to come."""
-        search = search_labels(heads[0], points, labels, self.candidate_sizes(), run)
-        no_bias = np.zeros(len(heads[0]), np.float32)
-        first = LabelHead.of_search(search, no_bias, SCALE)
-        others = [LabelHead.of(vectors, no_bias, SCALE) for vectors in heads[1:]]
-        return Blend.untaught(search, [first, *others], relations, labels, tail=self.tail)
-
-
-def _taught(
-    scorer: BlendedScorer | EncodedScorer, shown: Shown, seen: csr_array, run: TrainingRun
-) -> tuple[Floats, ScoreNetwork, Calibration]:
-    """Return vectors of points, and a blend and its probabilities that are learnt from them."""
-    points = scorer.encoder.encode(shown.points.bags(), run.n_threads)
-    lesson = HeldOutLesson.of(
-        scorer,
-        shown.points,
-        points,
-        seen,
-        is_unseen=shown.are_unseen,
-        n_threads=run.n_threads,
-    )
-    lesson = lesson.without_own_labels(shown.points.labels, run)
-    return points, *lesson.learn(scorer.tail_weights, run)
-
-
-def _auxiliary_of_labels(
-    auxiliary: Corrections, clusters: NDArray[np.int64], texts: Floats, used: NDArray[np.int32]
-) -> Floats:
-    """Return the auxiliary vector of each label; zeros where it has neither points nor a text."""
-    added: Floats = auxiliary.vectors.cpu().numpy()[clusters]
-    is_known = np.any(texts, axis=1)
-    is_known[used] = True
-    added[~is_known] = 0  # its cluster says nothing of it
-    return added
-
-
-def _points_as_texts(data: TrainingData, run: TrainingRun) -> csr_array:
-    """Return for each label the summed features of its points; nothing where it has none."""
-    return label_centroids(
-        data.features,
-        data.labels,
-        max_entries=MAX_ENTRIES,
-        n_threads=run.n_threads,
-    )
-
-
-def _checked_clusters(found: Any, n_labels: int) -> NDArray[np.int64] | None:
-    """Return what `auxiliary_clusters` found, int64 (n_labels,), or raise InputError."""
-    if found is None:
-        return None
-    clusters = np.asarray(found)
-    if clusters.shape != (n_labels,) or clusters.dtype.kind not in "iu" or clusters.min() < 0:
-        raise InputError(
-            "`auxiliary_clusters` must return whole numbers from 0, one for each of the "
-            f"{n_labels} labels, or None, got {clusters.dtype} {clusters.shape}."
-        )
-    return clusters.astype(np.int64, copy=False)
+        return NGAMETraining(self, run).learn(data, held_out)

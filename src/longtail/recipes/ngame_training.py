@@ -1,0 +1,237 @@
+"""NGAME's training: its two modules, the sources of the blend, what held-out points say of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.blend.blend import Blend
+from longtail.blend.held_out_lesson import HeldOutLesson
+from longtail.blend.label_head import LabelHead
+from longtail.blend.linear_source import linear_source
+from longtail.blend.relations import LabelRelations
+from longtail.compiled.blended import scorer_around
+from longtail.errors import InputError
+from longtail.estimators.holding_out import unseen_if_any
+from longtail.siamese.learnt_modules import LearntModules
+from longtail.siamese.modules import EncodedPairs, search_labels
+from longtail.siamese.networks import Side
+from longtail.surrogates.label_clusters import label_centroids
+from longtail.training.early_stopping import HeldOut
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.blend.encoded import EncodedScorer
+    from longtail.blend.score_network import ScoreNetwork
+    from longtail.compiled.blended import BlendedScorer
+    from longtail.estimators.holding_out import Shown
+    from longtail.recipes.ngame import NGAME
+    from longtail.scorers.calibration import Calibration
+    from longtail.siamese.modules import ClassifierModule
+    from longtail.siamese.networks import SiameseNetwork
+    from longtail.siamese.task import Corrections
+    from longtail.training.run import TrainingData, TrainingRun
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["NGAMETraining"]
+
+SCALE = 20.0  # cosines times this are what the blend sees
+MAX_ENTRIES = 256  # of a text made of a label's points
+
+
+@dataclass(frozen=True)
+class NGAMETraining:
+    """The training of NGAME, DEXA and SiameseXML, in the order of its methods.
+
+    Parameters
+    ----------
+    settings : NGAME
+    run : TrainingRun
+    """
+
+    settings: NGAME
+    run: TrainingRun
+
+    def learn(
+        self, data: TrainingData, held_out: TrainingData
+    ) -> tuple[BlendedScorer | EncodedScorer, Calibration]:
+        """Train; all but the encoder learn from the held-out points in the end."""
+        run = self.run
+        used, _ = data.of_used_labels()
+        watched = HeldOut.of(held_out, held_out.labels[:, used], self.settings.patience)
+        with run.stage("relations"):
+            of_texts = self.settings.relations
+            relations = LabelRelations.of_data(data, run.n_threads) if of_texts else None
+        if data.label_features is None:
+            data = data._replace(label_features=_points_as_texts(data, run))
+        with run.stage("encoder"):
+            architecture = self.settings.architecture(data.labels.shape[0])
+            siamese = architecture.start(data, held_out, run)
+        modules = self._modules(siamese, data, used, watched)
+        encoder = siamese.frozen()
+        scorer = scorer_around(encoder, self._sources(modules, data, relations))
+        shown = unseen_if_any(held_out, data)
+        with run.stage("blend"):
+            points, network, calibration = _taught(scorer, shown, data.labels, run)
+        if shown.are_unseen:
+            del scorer  # the second need not fit beside it
+            again = replace(self, run=run.within("again: "))
+            every = data.with_points_of(held_out)
+            modules = again._further_classified(modules, points, siamese, every)
+            with again.run.stage("relations"):
+                if relations is not None:
+                    relations = relations.linked_by(every.features, every.labels, run.n_threads)
+            scorer = scorer_around(encoder, again._sources(modules, every, relations))
+        return replace(scorer, network=network), calibration
+
+    def _modules(
+        self,
+        siamese: SiameseNetwork,
+        data: TrainingData,
+        used: NDArray[np.int32],
+        watched: HeldOut | None,
+    ) -> LearntModules:
+        """Train both modules on the labels with points."""
+        n_points, n_labels = data.labels.shape
+        clusters = self._auxiliary_clusters(siamese, data)
+        seen = data.of_labels(used)
+        with self.run.stage("encoder"):
+            corrections = self.settings.encoder_module(n_points).learn(
+                seen, siamese, used, clusters, watched, self.run
+            )
+            encoded = _encoded_pairs(siamese)
+        auxiliary = None
+        if corrections is not None and clusters is not None:
+            auxiliary = _auxiliary_of_labels(corrections, clusters, encoded.texts, used)
+        nothing = np.zeros((n_labels, siamese.dimension), np.float32)
+        modules = LearntModules(encoded, auxiliary, nothing if auxiliary is None else auxiliary)
+        with self.run.stage("classifiers"):
+            module = self.settings.classifier_module(n_points)
+            modules = self._classified(module, modules, siamese, used, seen)
+            if self.settings.freeze_encoder:
+                return modules
+            return modules._replace(encoded=_encoded_pairs(siamese))
+
+    def _auxiliary_clusters(
+        self, siamese: SiameseNetwork, data: TrainingData
+    ) -> NDArray[np.int64] | None:
+        """Return which auxiliary vector each label has, by what its text is like; None for none."""
+        with self.run.stage("label clusters"):
+            read = partial(siamese.vectors, Side.LABELS)
+            like = (lambda: data.label_features) if self.settings.is_bag else read
+            clusters = self.settings.auxiliary_clusters(data.labels, like, self.run)
+            return _checked_clusters(clusters, data.labels.shape[1])
+
+    def _classified(
+        self,
+        module: ClassifierModule,
+        modules: LearntModules,
+        siamese: SiameseNetwork,
+        used: NDArray[np.int32],
+        seen: TrainingData,
+    ) -> LearntModules:
+        """Train Module II from where it is, on the labels with points."""
+        known = modules.encoded._replace(texts=modules.encoded.texts[used])
+        added = modules.added.copy()
+        added[used], block = module.learn(seen, siamese, used, known, added[used], self.run)
+        return modules._replace(added=added, block=block)
+
+    def _further_classified(
+        self, modules: LearntModules, points: Floats, siamese: SiameseNetwork, every: TrainingData
+    ) -> LearntModules:
+        """Go on with Module II from all points, unless the encoder would have to go on with it."""
+        encoded = modules.encoded
+        both = encoded._replace(points=np.concatenate([encoded.points, points]))
+        modules = modules._replace(encoded=both)
+        if self.settings.text_block or not self.settings.freeze_encoder:
+            return modules
+        module = self.settings.classifier_module(every.labels.shape[0])
+        module = replace(module, schedule=module.schedule.again())
+        with self.run.stage("classifiers"):
+            return self._classified(module, modules, siamese, *every.of_used_labels())
+
+    def _sources(
+        self, modules: LearntModules, data: TrainingData, relations: LabelRelations | None
+    ) -> Blend:
+        """Let all labels be found, and train the linear classifiers."""
+        with self.run.stage("search"):
+            blend = self._untaught(modules, data.labels, relations)
+        if not self.settings.linear:
+            return blend
+        with self.run.stage("linear"):
+            linear, is_read = linear_source(data, blend.search, self.settings.cost, self.run)
+            return replace(blend, linear=linear, is_read=is_read)
+
+    def _untaught(
+        self, modules: LearntModules, labels: csr_array, relations: LabelRelations | None
+    ) -> Blend:
+        """Return a search and what it finds is scored by; the network is yet to come."""
+        vectors, *others = modules.heads()
+        sizes = self.settings.candidate_sizes()
+        search = search_labels(vectors, modules.encoded.points, labels, sizes, self.run)
+        no_bias = np.zeros(len(vectors), np.float32)
+        heads = [LabelHead.of_search(search, no_bias, SCALE)]
+        heads += [LabelHead.of(head, no_bias, SCALE) for head in others]
+        return Blend.untaught(search, heads, relations, labels, tail=self.settings.tail)
+
+
+def _encoded_pairs(siamese: SiameseNetwork) -> EncodedPairs:
+    """Return the vectors of points and label texts by the encoder as it is now."""
+    return EncodedPairs(siamese.vectors(Side.POINTS), siamese.vectors(Side.LABELS))
+
+
+def _taught(
+    scorer: BlendedScorer | EncodedScorer, shown: Shown, seen: csr_array, run: TrainingRun
+) -> tuple[Floats, ScoreNetwork, Calibration]:
+    """Return vectors of points, and a blend and its probabilities that are learnt from them."""
+    points = scorer.encoder.encode(shown.points.bags(), run.n_threads)
+    lesson = HeldOutLesson.of(
+        scorer,
+        shown.points,
+        points,
+        seen,
+        is_unseen=shown.are_unseen,
+        n_threads=run.n_threads,
+    )
+    lesson = lesson.without_own_labels(shown.points.labels, run)
+    return points, *lesson.learn(scorer.tail_weights, run)
+
+
+def _auxiliary_of_labels(
+    corrections: Corrections, clusters: NDArray[np.int64], texts: Floats, used: NDArray[np.int32]
+) -> Floats:
+    """Return the auxiliary vector of each label; zeros where it has neither points nor a text."""
+    auxiliary: Floats = corrections.vectors.cpu().numpy()[clusters]
+    is_known = np.any(texts, axis=1)
+    is_known[used] = True
+    auxiliary[~is_known] = 0  # its cluster says nothing of it
+    return auxiliary
+
+
+def _points_as_texts(data: TrainingData, run: TrainingRun) -> csr_array:
+    """Return for each label the summed features of its points; nothing where it has none."""
+    return label_centroids(
+        data.features,
+        data.labels,
+        max_entries=MAX_ENTRIES,
+        n_threads=run.n_threads,
+    )
+
+
+def _checked_clusters(found: Any, n_labels: int) -> NDArray[np.int64] | None:
+    """Return what `auxiliary_clusters` found, int64 (n_labels,), or raise InputError."""
+    if found is None:
+        return None
+    clusters = np.asarray(found)
+    if clusters.shape != (n_labels,) or clusters.dtype.kind not in "iu" or clusters.min() < 0:
+        raise InputError(
+            "`auxiliary_clusters` must return whole numbers from 0, one for each of the "
+            f"{n_labels} labels, or None, got {clusters.dtype} {clusters.shape}."
+        )
+    return clusters.astype(np.int64, copy=False)
