@@ -109,6 +109,23 @@ class TestUnrolledGradients:
         # The best other labelling is the truth's complement: 3 labels, each 20 lower, and 3 apart.
         assert StructuredHinge().value(wrong, truth, descent).item() == pytest.approx(63, rel=1e-4)
 
+    def test_a_part_of_ones_own_says_what_steps_start_from_and_whether_they_see_entropy(self):
+        class Unclipped(Projected):
+            steps_from_labels, sees_entropy = False, True
+
+        zeros = torch.zeros(1, 1)
+        terms = EnergyTerms(torch.tensor([[4.0]]), (zeros,), (zeros[0],), (zeros[0],))
+        descents = [
+            Descent(n_steps=2, step=0.5, momentum=0, parametrisation=part)
+            for part in (Projected(), Unclipped())
+        ]
+        last = [descent.states(terms)[-1].item() for descent in descents]
+        start = torch.tensor(4.0).sigmoid().item()
+        assert last == pytest.approx([1 + 0.5 * 4, start + 2 * 0.5 * 4])
+        first = [descent.objectives(terms)[0].item() for descent in descents]
+        entropy = -start * np.log(start) - (1 - start) * np.log(1 - start)
+        assert first[0] - first[1] == pytest.approx(entropy, rel=1e-4)
+
     @pytest.mark.parametrize("name", PARAMETRISATIONS)
     def test_the_hinge_looks_at_corners_however_labels_are_inferred(self, name):
         truth = torch.tensor([[1.0, 1.0, *[0.0] * 157]])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import torch
 
@@ -22,7 +22,18 @@ ROUNDING = 1e-3  # share of an energy by which it may seem to rise
 
 
 class Parametrisation(Protocol):
-    """What the steps move, and how labels in [0, 1] follow from it."""
+    """What the steps move, and how labels in [0, 1] follow from it.
+
+    Attributes
+    ----------
+    steps_from_labels : bool
+        Whether a step starts from the labels, not from the state that they follow from.
+    sees_entropy : bool
+        Whether the steps go down E(y) - H(y), not E(y).
+    """
+
+    steps_from_labels: ClassVar[bool]
+    sees_entropy: ClassVar[bool]
 
     def start(self, unaries: Tensor) -> Tensor:
         """Return the state before the first step."""
@@ -58,6 +69,9 @@ class Entropy:
     [[0.0, 0.0]]
     """
 
+    steps_from_labels: ClassVar[bool] = False
+    sees_entropy: ClassVar[bool] = True
+
     def start(self, unaries: Tensor) -> Tensor:
         """See `Parametrisation`: the feed-forward answer."""
         return unaries
@@ -87,6 +101,9 @@ class Logit:
     [[2.0, 0.0]]
     """
 
+    steps_from_labels: ClassVar[bool] = False
+    sees_entropy: ClassVar[bool] = False
+
     def start(self, unaries: Tensor) -> Tensor:
         """See `Parametrisation`: the feed-forward answer."""
         return unaries
@@ -113,6 +130,9 @@ class Projected:
     [[0.0, 0.25, 1.0]]
     """
 
+    steps_from_labels: ClassVar[bool] = True  # not from where the last step had left the state
+    sees_entropy: ClassVar[bool] = False
+
     def start(self, unaries: Tensor) -> Tensor:
         """See `Parametrisation`: the feed-forward answer."""
         return unaries.sigmoid()
@@ -122,7 +142,7 @@ class Projected:
         return state.clamp(0, 1)
 
     def direction(self, state: Tensor, labels: Tensor, gradient: Tensor) -> Tensor:
-        """See `Parametrisation`: from the labels, not from where the last step had left them."""
+        """See `Parametrisation`."""
         del state, labels
         return gradient
 
@@ -173,7 +193,7 @@ class Descent:
             gradient = energy_gradient(labels, terms)
             against = self.parametrisation.direction(state, labels, gradient)
             move = self.momentum * move - self.step * against
-            base = labels if isinstance(self.parametrisation, Projected) else state
+            base = labels if self.parametrisation.steps_from_labels else state
             state = base + move
             if not torch.isfinite(state.detach()).all():
                 raise TrainingError(
@@ -194,7 +214,7 @@ class Descent:
         That is the energy, less the labels' entropy where the steps see it.
         """
         labels = [self.parametrisation.labels(state) for state in self.states(terms)]
-        sees_entropy = isinstance(self.parametrisation, Entropy)
+        sees_entropy = self.parametrisation.sees_entropy
         return torch.stack(
             [energy_of(y, terms) - (_entropy(y) if sees_entropy else 0) for y in labels]
         )
