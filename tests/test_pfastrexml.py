@@ -159,9 +159,9 @@ class TestForest:
             noise = np.exp(random.normal(0, 8, len(scorer.forest.leaf_scores))).astype(np.float32)
             scorer = replace(scorer, forest=scorer.forest._replace(leaf_scores=noise))
         else:
-            means = scorer.tail.means
+            means = scorer.tail_classifiers.means
             moved = replace(means, features=random.permutation(means.features))
-            scorer = replace(scorer, tail=replace(scorer.tail, means=moved))
+            scorer = replace(scorer, tail_classifiers=replace(scorer.tail_classifiers, means=moved))
         worth = inverse_propensities_in(labels)
         found = best_alpha(scorer, TrainingData(points, labels), worth, 2)
 
@@ -190,7 +190,7 @@ class TestForest:
         scorer = fitted(alpha=0.5, gamma=0.0, n_candidates=2**31 - 1).predictor_.scorer
         bags, labels = Bags.of(some_points()[0][:1]), np.array([[2, 0, -1]], np.int32)
         np.testing.assert_allclose(
-            scorer.tail.log_probabilities(bags, labels), [[-np.log(2), -np.log(2), 0]]
+            scorer.tail_classifiers.log_probabilities(bags, labels), [[-np.log(2), -np.log(2), 0]]
         )
         assert scorer.n_candidates == N_LABELS  # as there are no more, no room is made for more
 

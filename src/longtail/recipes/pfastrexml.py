@@ -163,7 +163,7 @@ class PfastreXML(LabelEstimator):
         means = label_means(data, self.max_mean_entries, run.n_threads)
         return ForestScorer(
             forest=joined_forest(trees),
-            tail=TailClassifiers(means, self.gamma),
+            tail_classifiers=TailClassifiers(means, self.gamma),
             alpha=PUBLISHED_ALPHA,
             n_candidates=min(self.n_candidates, data.labels.shape[1]),
             tail_weights=weights.astype(np.float32),

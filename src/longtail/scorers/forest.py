@@ -81,17 +81,17 @@ class ForestScorer:
     Parameters
     ----------
     forest : Forest
-    tail : TailClassifiers
+    tail_classifiers : TailClassifiers
     alpha : float
         Weight of the trees; 1 for FastXML's order.
     n_candidates : int
         Best labels of the trees that are ranked again; who asks for more gets others behind these.
     tail_weights : float32 (n_labels,)
-        Added to the scores: what trades P@k for PSP@k.
+        PfastreXML's `tail` times log 1/p_l. Added to the scores, it trades P@k for PSP@k.
     """
 
     forest: Forest
-    tail: TailClassifiers
+    tail_classifiers: TailClassifiers
     alpha: float
     n_candidates: int
     tail_weights: NDArray[np.float32]
@@ -125,7 +125,7 @@ class ForestScorer:
         """Return the k labels with the largest mean leaf scores, and those."""
         points = bags.for_kernels()
         n_features = 1 + int(self.forest.features.max(initial=-1))
-        n_labels = self.tail.means.n_labels
+        n_labels = self.tail_classifiers.means.n_labels
         ids = np.empty((bags.n_rows, k), np.int32)
         scores = np.empty((bags.n_rows, k), np.float32)
 
@@ -154,7 +154,7 @@ class ForestScorer:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return those of the leaf scores and of the tail classifiers, 0 at padding."""
         trees = np.log(np.where(labels >= 0, leaves, 1).astype(np.float64))
-        return trees, self.tail.log_probabilities(bags, labels, n_threads)
+        return trees, self.tail_classifiers.log_probabilities(bags, labels, n_threads)
 
     def combined(
         self, labels: NDArray[np.int32], trees: NDArray[np.float64], tail: NDArray[np.float64]
@@ -166,7 +166,7 @@ class ForestScorer:
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
         trees = with_prefix("forest/", self.forest._asdict())
-        tail = with_prefix("tail/", self.tail.means.to_arrays())
+        tail = with_prefix("tail/", self.tail_classifiers.means.to_arrays())
         return trees | tail | {"tail_weights": self.tail_weights}
 
     def config(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class ForestScorer:
         return {
             "kind": "forest",
             "alpha": self.alpha,
-            "gamma": self.tail.gamma,
+            "gamma": self.tail_classifiers.gamma,
             "n_candidates": self.n_candidates,
         }
 
@@ -184,7 +184,7 @@ class ForestScorer:
         means = SparseLabelVectors(**without_prefix("tail/", arrays))
         return cls(
             forest=Forest(**without_prefix("forest/", arrays)),
-            tail=TailClassifiers(means, config["gamma"]),
+            tail_classifiers=TailClassifiers(means, config["gamma"]),
             alpha=config["alpha"],
             n_candidates=config["n_candidates"],
             tail_weights=arrays["tail_weights"],
