@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from longtail.siamese.modules import unit
+from longtail.siamese.modules import label_vectors, unit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,11 +26,11 @@ class LearntModules(NamedTuple):
     encoded : EncodedPairs
         Of the training points and of all labels, as the encoder is in the end.
     auxiliary : float32 (n_labels, dimension) or None
-        What Module I adds to texts; None without auxiliary vectors.
+        a_k, which Module I adds to texts; None without auxiliary vectors.
     added : float32 (n_labels, dimension)
-        What Module II adds to them.
+        a_k + eta_l, in one vector; before Module II is trained a_k, or zeros where there is none.
     block : TextBlock or None
-        What texts go through before Module II adds to them.
+        What texts go through before that is added to them.
 
     Examples
     --------
@@ -55,8 +55,7 @@ class LearntModules(NamedTuple):
         With auxiliary vectors those of texts alone come last: a blend learns how far to trust them.
         """
         texts = self.encoded.texts
-        read = texts if self.block is None else self.block.apply(texts)
-        second = unit(read + self.added)
+        second = label_vectors(texts, self.added, self.block)
         if self.auxiliary is None:
             return [second, unit(texts)]
-        return [second, unit(texts + self.auxiliary), texts]
+        return [second, label_vectors(texts, self.auxiliary), texts]

@@ -40,7 +40,14 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["ClassifierModule", "EncodedPairs", "EncoderModule", "search_labels", "unit"]
+__all__ = [
+    "ClassifierModule",
+    "EncodedPairs",
+    "EncoderModule",
+    "label_vectors",
+    "search_labels",
+    "unit",
+]
 
 N_NEAREST = 10  # labels of a held-out point that early stopping looks at
 LONGEST_AUXILIARY = 1.0  # no longer than the unit text that it corrects: rare words still count
@@ -153,7 +160,10 @@ class EncoderModule:
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifierModule:
-    """Module II: train a free vector a label on its points and on hard negatives.
+    """Module II: train ``w_l = unit(E(z_l) + a_k + eta_l)`` on points and hard negatives.
+
+    What it trains is ``a_k + eta_l``, in one vector a label, which starts as Module I's auxiliary
+    vector a_k, or as zeros where there are none; with `text_block`, E(z_l) goes through that first.
 
     A point's negatives are the labels that a search finds near it, in O(log L), so an epoch takes
     O(N D log L).
@@ -211,28 +221,27 @@ class ClassifierModule:
         encoded : EncodedPairs
             Its vectors of the points and of those labels' texts.
         start : float32 (n_labels, dimension)
-            What is added to the texts already.
+            a_k + eta_l before training: a_k, or what another training has made of it.
         run : TrainingRun
 
         Returns
         -------
         added : float32 (n_labels, dimension)
-            What is to be added to the texts.
+            a_k + eta_l.
         block : TextBlock or None
-            What texts must go through before.
+            What texts must go through before that is added.
         """
         points, texts = encoded
         block = TextBlock(start.shape[1], run.torch_device) if self.text_block else None
         corrections = Corrections(start, np.arange(len(start)), run.torch_device, block=block)
         frozen = FrozenPairs(points, texts, self.dropout, run.torch_device)
-        mined = self._mined(data, points, unit(texts + start), run)
+        mined = self._mined(data, points, label_vectors(texts, start), run)
         batches: Batches = mined
         if not self.freeze_encoder:
 
             def anew(n_before: int) -> SharedPool:
                 read = network.vectors(Side.LABELS)[used]
-                read = read if block is None else block.apply(read)
-                labels = unit(read + corrections.of_labels())
+                labels = label_vectors(read, corrections.of_labels(), block)
                 return self._mined(data, network.vectors(Side.POINTS), labels, run, n_before)
 
             batches = RefreshedPool(mined, anew, refresh_every=self.refresh_every)
@@ -293,7 +302,7 @@ def recall_of_nearest(
     """
     labels = network.vectors(Side.LABELS)[used]
     if auxiliary is not None:
-        labels = unit(labels + auxiliary.of_labels())
+        labels = label_vectors(labels, auxiliary.of_labels())
     n_nearest = min(N_NEAREST, max(len(labels) // 2, 1))
     nearest = ExactIndex(labels, n_threads=n_threads).query(
         network.vectors(Side.HELD_OUT), n_nearest
@@ -331,6 +340,27 @@ def search_labels(
         n_threads=run.n_threads,
     )
     return replace(search, popular=popular_labels(labels, sizes.n_popular))
+
+
+def label_vectors(texts: Floats, added: Floats, block: TextBlock | None = None) -> Floats:
+    """Return ``w_l = unit(E(z_l) + added)``; a block, if any, is what E(z_l) goes through first.
+
+    Parameters
+    ----------
+    texts : float32 (n_labels, dimension)
+        E(z_l).
+    added : float32 (n_labels, dimension)
+        a_k of Module I, or a_k + eta_l of Module II.
+    block : TextBlock or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.siamese.modules import label_vectors
+    >>> label_vectors(np.array([[1, 0]], np.float32), np.array([[-1, 3]], np.float32)).tolist()
+    [[0.0, 1.0]]
+    """
+    return unit((texts if block is None else block.apply(texts)) + added)
 
 
 def unit(rows: Floats) -> Floats:
