@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail.kernels.corrections import add_up_groups, shorten_rows
-from longtail.siamese.task import Corrections
+from longtail.siamese.corrections import Corrections
 from longtail.training.unit_rows import UnitRows
 from longtail.training.units import SMALLEST_LENGTH
 

@@ -25,10 +25,13 @@ from longtail.kernels.half_rows import round_rows
 from longtail.recipes.dexa import DEXA
 from longtail.recipes.ngame import NGAME
 from longtail.recipes.siamesexml import SiameseXML
+from longtail.siamese import corrections as siamese_corrections
 from longtail.siamese import task as siamese_task
+from longtail.siamese.corrections import Corrections
+from longtail.siamese.encoders import LearntBags
 from longtail.siamese.modules import ClassifierModule
 from longtail.siamese.pair_losses import DecoupledSoftmax, ProbabilisticContrast, TripletLoss
-from longtail.siamese.task import Corrections, LearntBags, SiameseTask
+from longtail.siamese.task import SiameseTask
 from longtail.siamese.text_block import TextBlock
 from longtail.training.batches import Batch, SharedPool
 from longtail.training.neighbourhood_batches import (
@@ -150,7 +153,7 @@ def random_bags(n_rows, n_tokens, seed):
 
 def test_a_step_follows_the_gradient_through_both_sides(monkeypatch):
     monkeypatch.setattr(siamese_task, "product_dtype", lambda _: torch.float32)
-    monkeypatch.setattr(siamese_task, "RowwiseAdagrad", PlainSteps)
+    monkeypatch.setattr(siamese_corrections, "RowwiseAdagrad", PlainSteps)
     monkeypatch.setattr("longtail.features.token_table.RowAdagrad", PlainSteps)
     points, labels = random_bags(4, 7, 0), random_bags(6, 7, 1)
     tokens = TokenTensors(TokenTable(7, 3, seed=0, n_threads=1), CPU)

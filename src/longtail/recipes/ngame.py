@@ -14,7 +14,7 @@ from longtail.recipes.text_encoders import OfTextEncoder
 from longtail.siamese.modules import ClassifierModule, EncoderModule
 from longtail.siamese.networks import BagArchitecture
 from longtail.siamese.pair_losses import PairLoss, TripletLoss
-from longtail.siamese.texts import TransformerArchitecture
+from longtail.siamese.transformers import TransformerArchitecture
 from longtail.training.batches import fitting_batch_size
 from longtail.training.schedule import Schedule
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from longtail.estimators.holding_out import Shown
     from longtail.recipes.ngame import NGAME
     from longtail.scorers.calibration import Calibration
+    from longtail.siamese.corrections import Corrections
     from longtail.siamese.modules import ClassifierModule
     from longtail.siamese.networks import SiameseNetwork
-    from longtail.siamese.task import Corrections
     from longtail.training.run import TrainingData, TrainingRun
 
     Floats = NDArray[np.float32]

@@ -11,8 +11,10 @@ import torch
 from longtail.blend.candidates import CandidateSearch, popular_labels
 from longtail.index import ExactIndex
 from longtail.metrics import recall_at_k
+from longtail.siamese.corrections import Corrections
+from longtail.siamese.encoders import FrozenPairs
 from longtail.siamese.networks import Side
-from longtail.siamese.task import Corrections, FrozenPairs, SiameseTask
+from longtail.siamese.task import SiameseTask
 from longtail.siamese.text_block import TextBlock
 from longtail.training.batches import SharedPool
 from longtail.training.early_stopping import EarlyStopping

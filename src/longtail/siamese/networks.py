@@ -1,7 +1,7 @@
 """Module I's encoder of points and label texts, while it is trained.
 
 `SiameseArchitecture` is the seam. Bags of token vectors are here, transformers in
-`longtail.siamese.texts`.
+`longtail.siamese.transformers`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Protocol
 from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.features.token_table import TokenTable
 from longtail.features.token_tensors import TokenTensors
-from longtail.siamese.task import LearntBags
+from longtail.siamese.encoders import LearntBags
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from longtail.features.encoder import UnitEncoder
-    from longtail.siamese.task import SiameseEncoder
+    from longtail.siamese.encoders import SiameseEncoder
     from longtail.training.run import TrainingData, TrainingRun
 
     Floats = NDArray[np.float32]

@@ -15,8 +15,8 @@ from longtail.features.token_table import TokenTable
 from longtail.features.token_tensors import TokenTensors
 from longtail.features.tuned_transformer import encoded_texts
 from longtail.named_parts import joined_parts
+from longtail.siamese.encoders import UnitPairs
 from longtail.siamese.networks import Side
-from longtail.siamese.task import UnitPairs
 from longtail.training.chosen_bags import ChosenBags
 from longtail.training.optimisers import LazyAdam
 from longtail.training.scratch import empty_array
