@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from longtail.blend.candidates import N_CONFUSED_LABELS, SearchSizes
-from longtail.blend.relations import RelationSizes
+from longtail.costs.blend_sources import N_VIEWS, linear, n_related, relating
 from longtail.costs.estimate import MANY_INDEXED, PROCESS, indexing
 from longtail.estimators.holding_out import LARGEST_HELD_OUT
 from longtail.recipes.longtail import FEW_POINTS
@@ -21,14 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["LongtailCosts"]
 
 # Core-seconds, as in `longtail.costs.estimate`.
-BAG = 1e-9  # an entry of a point or of a label's text, times the dimension
+BAG_OF_HALVES = 1e-9  # an entry of a point or of a label's text, times the dimension
 ENTRY = 4e-8  # such an entry, laid out by its token
-LOGIT = 6e-9  # loss and slope of one logit, and whether the slope is one of those passed back
-DISTINCT = 0.4  # least share of the true labels of a batch that are distinct
-DESCENT = 3.5e-9  # an entry of a point that trains a support vector machine, in one pass
-PASSES = 10  # of dual coordinate descent, about
+LOGIT_AND_SLOPE = 6e-9  # of one logit, and whether the slope is one of those passed back
+LEAST_DISTINCT = 0.4  # least share of the true labels of a batch that are distinct
 OF_BEGINNINGS = 1.6  # the entries of words and of their beginnings, over those of words
-RELATE = 1.3e-7  # an entry of a point, compared with label texts through their inverted index
 EVIDENCE = 6e-6  # a candidate of a held-out point, scored by all sources
 WALK = 5e-4  # a held-out point, searched for in the graphs of many points and labels
 BLEND = 1.2e-5  # a candidate of a held-out point, in three trainings; they use one thread
@@ -37,7 +33,6 @@ CODES_OF_TOKEN = 0.5  # bytes a number of a token, stored
 OF_BUILDING = 1_000  # bytes a label: edges, those back, and the relations of its text
 OVER_KEPT = 1.05  # the peak over what is kept, as measured on five data sets
 BYTES = {"int8": 1, "float16": 2, "float32": 4}  # a number of a stored vector
-N_VIEWS = 40  # of a candidate, about; see `longtail.blend.score_network`
 MOST_VIEWED = 8_000  # held-out points at once: half of them, and of all half the candidates
 
 
@@ -95,12 +90,11 @@ class LongtailCosts:
         """
         D, threads = self._dimension(w), machine.n_threads
         epochs = self._space(w).schedule.epochs
-        relating = w.n_nonzero * RELATE / threads if w.n_label_entries else 0.0
-        n_negatives = min(N_CONFUSED_LABELS + SearchSizes.n_popular, w.n_labels)
+        graphs = (indexing(w.n_points) + indexing(w.n_labels)) * D / threads
         return {
             "shared space": epochs * self._epoch(w, machine) + self._around_epochs(w, machine),
-            "search": relating + (indexing(w.n_points) + indexing(w.n_labels)) * D / threads,
-            "linear": PASSES * n_negatives * n_linear * DESCENT / threads,
+            "search": relating(w, threads) + graphs,
+            "linear": linear(w, n_linear, threads),
         }
 
     def _n_linear_entries(self, w: Workload) -> float:
@@ -118,15 +112,16 @@ class LongtailCosts:
         D, pool = self._dimension(w), self._pool_size(w)
         n_batches = w.n_points / self._batch_size(w)
         n_entries = w.n_nonzero + n_batches * pool * w.n_label_entries / max(w.n_labels, 1)
-        bags = n_entries * (D * BAG + ENTRY) / machine.n_threads
+        bags = n_entries * (D * BAG_OF_HALVES + ENTRY) / machine.n_threads
         n_logits = w.n_points * pool
         # Slopes are passed back by sums of a few rows, which next to the bags cost nothing.
         products = 2 * n_logits * D / machine.rate
-        return bags + products + n_logits * LOGIT / machine.n_threads
+        return bags + products + n_logits * LOGIT_AND_SLOPE / machine.n_threads
 
     def _around_epochs(self, w: Workload, machine: Machine) -> float:
         """Return the seconds of encoding: of points before and after, of label texts after."""
-        return (2 * w.n_nonzero + w.n_label_entries) * self._dimension(w) * BAG / machine.n_threads
+        n_numbers = (2 * w.n_nonzero + w.n_label_entries) * self._dimension(w)
+        return n_numbers * BAG_OF_HALVES / machine.n_threads
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes when vectors have been learnt, or when the graph of labels is built.
@@ -183,16 +178,15 @@ class LongtailCosts:
 
     def _pool_size(self, w: Workload) -> float:
         """Return about how many labels a batch is scored against."""
-        distinct = min(max(DISTINCT, w.n_trained_labels / max(w.n_label_pairs, 1)), 1.0)
+        distinct = min(max(LEAST_DISTINCT, w.n_trained_labels / max(w.n_label_pairs, 1)), 1.0)
         own = distinct * self._batch_size(w) * w.n_label_pairs / w.n_points
         return min(w.n_labels, own + self.settings.n_random)
 
     def _n_candidates(self, w: Workload) -> int:
         """Return about how many labels of a point are scored."""
-        n_related = RelationSizes().n_candidates if w.n_label_entries else 0
         n_pieces = (w.n_nonzero - w.n_word_entries) / max(w.n_word_entries, 1)
         sizes = self.settings.candidate_sizes(n_pieces)
-        return sizes.n_candidates(w.n_labels, n_more=n_related)
+        return sizes.n_candidates(w.n_labels, n_more=n_related(w))
 
 
 def _with_share_of_points(w: Workload, share: float) -> Workload:

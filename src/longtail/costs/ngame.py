@@ -6,10 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longtail.blend.candidates import N_CONFUSED_LABELS, SearchSizes
-from longtail.blend.relations import RelationSizes
+from longtail.costs.blend_sources import N_VIEWS, linear, n_related, relating
 from longtail.costs.estimate import VISIT, WITH_TORCH
-from longtail.costs.longtail import DESCENT, N_VIEWS, PASSES, RELATE
 from longtail.costs.transformer import TRAIN, encoder_width, time_to_read, transformer_memory
 from longtail.recipes.dexa import LABELS_OF_A_CLUSTER
 from longtail.training.schedule import EPOCHS_AGAIN
@@ -63,7 +61,7 @@ class NGAMECosts:
         index = w.n_labels * PUT * D / threads
         points = w.n_points * PUT * D / threads if settings.n_near_points else 0.0
         mined = points if settings.mining_sizes().n_near_points else 0.0
-        relating = w.n_nonzero * RELATE / threads if self._relates(w) else 0.0
+        relations = relating(w, threads) if settings.relations else 0.0
         mining = w.n_points * settings.mining_beam * VISIT * D / threads
         n_minings = 1
         an_epoch = machine.training(w.n_points * self._hard_pool(w), D)
@@ -74,17 +72,18 @@ class NGAMECosts:
             an_epoch_reads = self._n_reads(w, w.n_points, self._n_batches(w) * self._own_pool(w))
             on_pool += self._reading(w, machine, settings.classifier_epochs * an_epoch_reads)
         stages = {
-            "relations": relating,
+            "relations": relations,
             "label clusters": self._clusters(w) / threads,
             "encoder": self._encoder(w, machine),
             "classifiers": n_minings * (index + mined + mining) + on_pool,
         }
-        sources = {"search": index + points, "linear": self._linear(w) / threads}
+        classifying = linear(w, w.n_word_entries, threads) if settings.linear else 0.0
+        sources = {"search": index + points, "linear": classifying}
         n_held_out = w.n_held_out(settings)
         stages |= {**sources, "blend": n_held_out * self._n_candidates(w) * BLEND}
         if not n_held_out:
             return stages
-        again = {"relations": relating, **sources}
+        again = {"relations": relations, **sources}
         if settings.freeze_encoder and not settings.text_block:
             epochs = min(EPOCHS_AGAIN, settings.classifier_epochs)
             again["classifiers"] = index + mined + mining + epochs * an_epoch
@@ -125,11 +124,6 @@ class NGAMECosts:
         views = 4 * n_held_out * self._n_candidates(w) * N_VIEWS
         return weights + WITH_TORCH + OVER_KEPT * (tables + bags + points + batch + views)
 
-    def _linear(self, w: Workload) -> float:
-        """Return the core-seconds of the linear classifiers."""
-        n_negatives = min(N_CONFUSED_LABELS + SearchSizes.n_popular, w.n_labels)
-        return self.settings.linear * PASSES * n_negatives * w.n_word_entries * DESCENT
-
     def _reading(self, w: Workload, machine: Machine, n_trained: float) -> float:
         """Return the seconds of a transformer: all once, and as many as it is trained on."""
         n_read = self._n_reads(w, w.n_points, w.n_labels)
@@ -166,12 +160,8 @@ class NGAMECosts:
 
     def _n_candidates(self, w: Workload) -> int:
         """Return about how many labels of a point are scored."""
-        n_related = RelationSizes().n_candidates if self._relates(w) else 0
-        return self.settings.candidate_sizes().n_candidates(w.n_labels, n_more=n_related)
-
-    def _relates(self, w: Workload) -> bool:
-        """Return whether points are compared with label texts word by word."""
-        return self.settings.relations and w.n_label_entries > 0
+        n_more = n_related(w) if self.settings.relations else 0
+        return self.settings.candidate_sizes().n_candidates(w.n_labels, n_more=n_more)
 
 
 class DEXACosts(NGAMECosts):

@@ -1,0 +1,69 @@
+"""What sources of a blend cost, in the default recipe and in NGAME's family."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from longtail.blend.candidates import N_CONFUSED_LABELS, SearchSizes
+from longtail.blend.relations import RelationSizes
+
+if TYPE_CHECKING:
+    from longtail.costs.estimate import Workload
+
+__all__ = ["N_VIEWS", "linear", "n_related", "relating"]
+
+# Core-seconds, as in `longtail.costs.estimate`.
+DESCENT = 3.5e-9  # an entry of a point that trains a support vector machine, in one pass
+PASSES = 10  # of dual coordinate descent, about
+RELATE = 1.3e-7  # an entry of a point, compared with label texts through their inverted index
+N_VIEWS = 40  # of a candidate, about; see `longtail.blend.score_network`
+
+
+def relating(w: Workload, n_threads: int) -> float:
+    """Return the seconds of comparing points with label texts word by word, if there are any.
+
+    Examples
+    --------
+    >>> from longtail.costs.blend_sources import relating
+    >>> from longtail.costs.estimate import Workload
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**7, "n_word_entries": 10**7}
+    >>> sizes = {"n_features": 5_000, "n_labels": 1_000, "n_label_pairs": 20_000, **points}
+    >>> [relating(Workload(n_label_entries=n, **sizes), n_threads=2) > 0 for n in (0, 5_000)]
+    [False, True]
+    """
+    return w.n_nonzero * RELATE / n_threads if w.n_label_entries else 0.0
+
+
+def linear(w: Workload, n_entries: float, n_threads: int) -> float:
+    """Return the seconds of the linear classifiers, which read so many entries of the points.
+
+    Examples
+    --------
+    A point trains the classifiers of the labels that are mistaken for its own, however many others
+    there are.
+
+    >>> from longtail.costs.blend_sources import linear
+    >>> from longtail.costs.estimate import Workload
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**7, "n_word_entries": 10**7}
+    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
+    >>> few, many = (Workload(n_labels=n, **sizes) for n in (1_000, 10**6))
+    >>> linear(few, 10**7, n_threads=2) == linear(many, 10**7, n_threads=2)
+    True
+    """
+    n_negatives = min(N_CONFUSED_LABELS + SearchSizes.n_popular, w.n_labels)
+    return PASSES * n_negatives * n_entries * DESCENT / n_threads
+
+
+def n_related(w: Workload) -> int:
+    """Return how many labels of a point the words of their texts bring, at most.
+
+    Examples
+    --------
+    >>> from longtail.costs.blend_sources import n_related
+    >>> from longtail.costs.estimate import Workload
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
+    >>> sizes = {"n_features": 5_000, "n_labels": 1_000, "n_label_pairs": 20_000, **points}
+    >>> n_related(Workload(n_label_entries=0, **sizes))
+    0
+    """
+    return RelationSizes().n_candidates if w.n_label_entries else 0
