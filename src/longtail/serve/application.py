@@ -12,26 +12,25 @@ import logging
 import signal
 import threading
 import traceback
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from time import perf_counter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
 
 from longtail.serve.answers import answer_batch, answer_explained, answer_text
-from longtail.serve.body import ClientLeft, client_left, read_body
+from longtail.serve.body import ClientLeft, read_body
 from longtail.serve.live_model import LiveModel
 from longtail.serve.messages import ErrorMessage, Health, Refusal, decoded, encoded_refusal
 from longtail.serve.metrics import CONTENT_TYPE, Metrics
 from longtail.serve.openapi import openapi_document
 from longtail.serve.page import content_security_policy, page
+from longtail.serve.workers import LATER, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-    from concurrent.futures import Future
     from pathlib import Path
 
     from longtail.predictor import Predictor
@@ -45,17 +44,13 @@ if TYPE_CHECKING:
     Send = Callable[[Message], Awaitable[None]]
     Headers = tuple[tuple[bytes, bytes], ...]
 
-__all__ = ["Application", "Reply", "stopping"]
-
-T = TypeVar("T")
+__all__ = ["Application", "Reply"]
 
 SECONDS_BETWEEN_LOOKS = 1.0
 # Longer texts are answered by other threads, so that short ones need not wait for them.
 SHORT_TEXT = 1_000
-N_THREADS = 2  # of each kind
 OTHER = "other"  # how a path that is not ours is counted
 CLIENT_LEFT = 499  # how a request is counted that nobody waits for any more; as nginx does
-LATER = ((b"retry-after", b"1"),)
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 JSON: Headers = ((b"content-type", b"application/json"), NOSNIFF)
 
@@ -69,13 +64,6 @@ class Reply(NamedTuple):
     body: bytes
     status: int = 200
     headers: Headers = JSON
-
-
-class Threads(NamedTuple):
-    """Those for short texts, and those for all that takes long: neither waits for the other."""
-
-    short: ThreadPoolExecutor
-    long: ThreadPoolExecutor
 
 
 class Application:
@@ -104,8 +92,7 @@ class Application:
         """Set up what belongs to one process."""
         self.model = LiveModel(self.path)
         self._metrics = Metrics()
-        self._threads: Threads | None = None
-        self._places = threading.BoundedSemaphore(self.limits.waiting)
+        self._workers = Workers(self.limits)
         self._watcher: asyncio.Task[None] | None = None
         # Of threads, not of asyncio, whose locks serve one loop: several may ask first.
         self._one_load_at_a_time = threading.Lock()
@@ -133,9 +120,7 @@ class Application:
 
     async def start(self) -> None:
         """Load the model and watch its folder."""
-        if self._threads is None:
-            pools = (ThreadPoolExecutor(N_THREADS, f"longtail-{kind}") for kind in Threads._fields)
-            self._threads = Threads(*pools)
+        self._workers.start()
         await asyncio.to_thread(self._load)
         if self._watcher is None or self._watcher.done():  # other requests start it, too
             self._watcher = asyncio.create_task(self._watch())
@@ -146,9 +131,7 @@ class Application:
             self._watcher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._watcher
-        threads, self._threads = self._threads, None
-        for pool in threads or ():
-            pool.shutdown(wait=False, cancel_futures=True)
+        self._workers.stop()
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Start and stop with the server."""
@@ -246,12 +229,11 @@ class Application:
         if request.text is None:
             given_up = threading.Event()
             work = partial(answer_batch, model, request, given_up)
-            timed = await self._at_length(work, receive, given_up)
+            timed = await self._workers.at_length(work, receive, given_up)
         elif len(request.text) > SHORT_TEXT:
-            timed = await self._at_length(partial(answer_text, model, request), receive)
+            timed = await self._workers.at_length(partial(answer_text, model, request), receive)
         elif request.is_restricted or not model.answers_at_once:
-            job = self._running().short.submit(answer_text, model, request)
-            timed = await self._awaited(job, receive)
+            timed = await self._workers.shortly(partial(answer_text, model, request), receive)
         else:
             timed = answer_text(model, request)
         return self._counted(timed)
@@ -266,7 +248,7 @@ class Application:
             raise Refusal(400, "Only one text can be explained at a time. Send it as `text`.")
         model = self._current()
         work = partial(answer_explained, model, request)
-        return self._counted(await self._at_length(work, receive))
+        return self._counted(await self._workers.at_length(work, receive))
 
     def _counted(self, timed: Timed) -> Reply:
         """Count an answer and return it."""
@@ -279,52 +261,6 @@ class Application:
         if current is None:
             raise Refusal(503, f"There is no model to answer with. {self.model.problem}", LATER)
         return current.predictor
-
-    def _running(self) -> Threads:
-        """Return the threads, or refuse."""
-        if self._threads is None:
-            raise stopping()
-        return self._threads
-
-    async def _at_length(
-        self, work: Callable[[], T], receive: Receive, given_up: threading.Event | None = None
-    ) -> T:
-        """Run what takes long beside the loop, if there is a place."""
-        pool = self._running().long
-        if not self._places.acquire(blocking=False):
-            raise Refusal(503, "The server is busy with other requests. Try again later.", LATER)
-        job = pool.submit(work)
-        # The place is free again when the work ends, which may be after nobody waits for it.
-        job.add_done_callback(lambda _: self._places.release())
-        return await self._awaited(job, receive, given_up)
-
-    async def _awaited(
-        self, job: Future[T], receive: Receive, given_up: threading.Event | None = None
-    ) -> T:
-        """Return what a thread finds, if it does in time.
-
-        Once nobody waits for it, which is also when the server has to stop, it is given up.
-        """
-        answer, left = asyncio.wrap_future(job), asyncio.ensure_future(client_left(receive))
-        try:
-            await asyncio.wait(
-                (answer, left), timeout=self.limits.seconds, return_when=asyncio.FIRST_COMPLETED
-            )
-            if answer.done():
-                return answer.result()
-            if left.done():
-                raise ClientLeft from left.exception()
-            raise Refusal(
-                503,
-                f"The answer took longer than {self.limits.seconds:g} seconds. Send fewer or "
-                "shorter texts, or try again later.",
-                LATER,
-            )
-        finally:
-            left.cancel()
-            answer.cancel()
-            if given_up is not None:
-                given_up.set()
 
     async def _health(self, _: Scope, __: Receive) -> Reply:
         """Answer ``GET /healthz``."""
@@ -393,11 +329,6 @@ def _own_path(scope: Scope) -> str:
         if path in _PATHS:
             break
     return path
-
-
-def stopping() -> Refusal:
-    """Return the refusal of what comes, or is not answered, before the server stops."""
-    return Refusal(503, "The server is stopping. Try again later.", LATER)
 
 
 def _refused(refusal: Refusal) -> Reply:

@@ -24,9 +24,10 @@ from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
 from longtail.errors import InputError
-from longtail.serve.application import Application, stopping
+from longtail.serve.application import Application
 from longtail.serve.connections import HttpProtocol
 from longtail.serve.metrics import SHARED_FOLDER
+from longtail.serve.workers import stopping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
