@@ -346,7 +346,7 @@ def test_a_batch_is_given_up_once_nobody_waits_for_it(text_model_path, monkeypat
     monkeypatch.setattr(asked.application.model.current.predictor, "predict", slow)
     monkeypatch.setattr(answers, "TEXTS_AT_ONCE", 2)
     assert refusal(asked("POST", "/predict", {"texts": ["wine"] * 100}))[0] == 503
-    until(asked, lambda: asked.application._workers._places.acquire(blocking=False))
+    until(asked, lambda: asked.application._threads._places.acquire(blocking=False))
     assert sum(seen) < 10
     asked.close()
 
@@ -371,7 +371,7 @@ def test_what_is_asked_by_a_client_that_has_left_is_given_up(text_model_path, mo
     started = time.monotonic()
     for _ in range(3):  # two are begun, the third waits for a thread
         assert asked("POST", "/predict", what, then=[{"type": "http.disconnect"}])[0] is None
-    until(asked, lambda: asked.application._workers._places._value == 3)
+    until(asked, lambda: asked.application._threads._places._value == 3)
     assert time.monotonic() - started < 5
     assert len(seen) < 10
     counted = asked("GET", "/metrics")[2].decode()

@@ -27,7 +27,7 @@ from longtail.serve.messages import ErrorMessage, Health, Refusal, decoded, enco
 from longtail.serve.metrics import CONTENT_TYPE, Metrics
 from longtail.serve.openapi import openapi_document
 from longtail.serve.page import content_security_policy, page
-from longtail.serve.workers import LATER, Workers
+from longtail.serve.threads import LATER, AnsweringThreads
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -92,7 +92,7 @@ class Application:
         """Set up what belongs to one process."""
         self.model = LiveModel(self.path)
         self._metrics = Metrics()
-        self._workers = Workers(self.limits)
+        self._threads = AnsweringThreads(self.limits)
         self._watcher: asyncio.Task[None] | None = None
         # Of threads, not of asyncio, whose locks serve one loop: several may ask first.
         self._one_load_at_a_time = threading.Lock()
@@ -120,7 +120,7 @@ class Application:
 
     async def start(self) -> None:
         """Load the model and watch its folder."""
-        self._workers.start()
+        self._threads.start()
         await asyncio.to_thread(self._load)
         if self._watcher is None or self._watcher.done():  # other requests start it, too
             self._watcher = asyncio.create_task(self._watch())
@@ -131,7 +131,7 @@ class Application:
             self._watcher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._watcher
-        self._workers.stop()
+        self._threads.stop()
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Start and stop with the server."""
@@ -229,11 +229,11 @@ class Application:
         if request.text is None:
             given_up = threading.Event()
             work = partial(answer_batch, model, request, given_up)
-            timed = await self._workers.at_length(work, receive, given_up)
+            timed = await self._threads.at_length(work, receive, given_up)
         elif len(request.text) > SHORT_TEXT:
-            timed = await self._workers.at_length(partial(answer_text, model, request), receive)
+            timed = await self._threads.at_length(partial(answer_text, model, request), receive)
         elif request.is_restricted or not model.answers_at_once:
-            timed = await self._workers.shortly(partial(answer_text, model, request), receive)
+            timed = await self._threads.shortly(partial(answer_text, model, request), receive)
         else:
             timed = answer_text(model, request)
         return self._counted(timed)
@@ -248,7 +248,7 @@ class Application:
             raise Refusal(400, "Only one text can be explained at a time. Send it as `text`.")
         model = self._current()
         work = partial(answer_explained, model, request)
-        return self._counted(await self._workers.at_length(work, receive))
+        return self._counted(await self._threads.at_length(work, receive))
 
     def _counted(self, timed: Timed) -> Reply:
         """Count an answer and return it."""

@@ -27,7 +27,7 @@ from longtail.errors import InputError
 from longtail.serve.application import Application
 from longtail.serve.connections import HttpProtocol
 from longtail.serve.metrics import SHARED_FOLDER
-from longtail.serve.workers import stopping
+from longtail.serve.threads import stopping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

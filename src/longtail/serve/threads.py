@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
-__all__ = ["LATER", "Workers", "stopping"]
+__all__ = ["LATER", "AnsweringThreads", "stopping"]
 
 T = TypeVar("T")
 
@@ -26,14 +26,14 @@ N_THREADS = 2  # of each kind
 LATER = ((b"retry-after", b"1"),)
 
 
-class Threads(NamedTuple):
+class _Pools(NamedTuple):
     """Those for short texts, and those for all that takes long: neither waits for the other."""
 
     short: ThreadPoolExecutor
     long: ThreadPoolExecutor
 
 
-class Workers:
+class AnsweringThreads:
     """Threads that answer while the loop goes on.
 
     Parameters
@@ -44,14 +44,14 @@ class Workers:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._threads: Threads | None = None
+        self._threads: _Pools | None = None
         self._places = threading.BoundedSemaphore(limits.waiting)
 
     def start(self) -> None:
         """Make the threads, if there are none."""
         if self._threads is None:
-            pools = (ThreadPoolExecutor(N_THREADS, f"longtail-{kind}") for kind in Threads._fields)
-            self._threads = Threads(*pools)
+            pools = (ThreadPoolExecutor(N_THREADS, f"longtail-{kind}") for kind in _Pools._fields)
+            self._threads = _Pools(*pools)
 
     def stop(self) -> None:
         """Take no more work; what is being answered is left alone."""
@@ -75,7 +75,7 @@ class Workers:
         job.add_done_callback(lambda _: self._places.release())
         return await self._awaited(job, receive, given_up)
 
-    def _running(self) -> Threads:
+    def _running(self) -> _Pools:
         """Return the threads, or refuse."""
         if self._threads is None:
             raise stopping()
