@@ -91,11 +91,23 @@ class LabelTree:
 
         The labels come last, and must already be in the order of their leaves: `in_leaf_order`.
         """
-        n_children = [
-            np.bincount(self.parents(level), minlength=self.n_nodes(level - 1))
-            for level in range(1, self.depth + 1)
-        ]
+        n_children = [self._n_children(level) for level in range(self.depth)]
         return np.cumsum(np.concatenate([[1], *n_children])).astype(np.int32)
+
+    def child_starts_of(self, level: int) -> NDArray[np.int32]:
+        """Return the same for the nodes of one level alone, whose children count from 0."""
+        return np.cumsum(np.concatenate([[0], self._n_children(level)])).astype(np.int32)
+
+    def _n_children(self, level: int) -> NDArray[np.int64]:
+        """Return how many children each node of a level has."""
+        return np.bincount(self.parents(level + 1), minlength=self.n_nodes(level))
+
+    def nodes_of_labels(self, level: int) -> NDArray[np.int32]:
+        """Return the node of a level above each label; below the leaves, each label itself."""
+        if level == self.depth:
+            return np.arange(len(self.nodes[0]), dtype=np.int32)
+        nodes: NDArray[np.int32] = self.nodes[level]
+        return nodes
 
 
 def balanced_tree(centroids: Rows, *, leaf_size: int, seed: int, n_threads: int) -> LabelTree:
