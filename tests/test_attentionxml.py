@@ -101,7 +101,8 @@ def test_levels_are_nested(levels, sizes):
     model = AttentionXML(first_level=first_level, n_children=n_children, leaf_size=leaf_size)
     eye = csr_array(np.eye(200, dtype=np.float32))
     run = TrainingRun(seed=0, n_threads=1)
-    nodes = model._nodes(TrainingData(eye, eye), run)
+    tree = model._tree(TrainingData(eye, eye), run)
+    nodes = [tree.nodes_of_labels(level) for level in range(tree.depth + 1)]
     assert [int(level.max()) + 1 for level in nodes] == sizes
     for above, below in pairwise(nodes):
         assert len(np.unique(np.stack([above, below]), axis=1).T) == below.max() + 1

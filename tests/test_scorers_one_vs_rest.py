@@ -99,5 +99,5 @@ def test_pruning_makes_it_small():
     sizes = []
     for prune in (0.0, 0.01, 0.5):
         model = DiSMEC(prune=prune, n_threads=1).fit(features, labels)
-        sizes.append(len(model.predictor_.scorer.blocks.tree.weights))
+        sizes.append(len(model.predictor_.scorer.blocks.weights))
     assert sizes[0] >= sizes[1] > sizes[2] > 0

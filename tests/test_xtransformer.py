@@ -14,9 +14,10 @@ from longtail.data.bags import Bags
 from longtail.errors import InputError
 from longtail.estimators.limits import check_settings
 from longtail.features.bag_encoder import UnitBagEncoder
-from longtail.matching.cluster_matcher import LearntMatcher, MatcherTraining
-from longtail.matching.cluster_scores import EncodedPoints, LinearMatcher, NeuralMatcher
+from longtail.matching.bag_training import BagTraining
+from longtail.matching.cluster_scores import LinearMatcher, NeuralMatcher
 from longtail.matching.cluster_vectors import squared_hinge
+from longtail.matching.learnt_matcher import EncodedPoints, LearntMatcher
 from longtail.metrics import precision_at_k
 from longtail.recipes.ngame import NGAME
 from longtail.recipes.xtransformer import XTransformer
@@ -63,14 +64,16 @@ class TestMatcher:
         features, random = random_bags(200, 30), np.random.default_rng(1)
         weights = random.standard_normal((30, 8))
         targets = csr_array(np.argsort(-(features @ weights), axis=1)[:, :1] == np.arange(8))
-        training = MatcherTraining(
+        training = BagTraining(
             dimension=16,
             schedule=Schedule(epochs=30, learning_rate=0.05),
             batch_size=32,
             dropout=0.3,
             n_best=10,
         )
-        matcher = training.learn(features, targets, a_run())
+        data = TrainingData(features, targets)
+        encoded = training.learn(data, targets, a_run())
+        matcher = NeuralMatcher().match(encoded, data, targets, a_run())
         best = matcher.best_clusters(features, 1)[:, 0]
         assert (best == targets.toarray().argmax(axis=1)).mean() > 0.8
 

@@ -171,9 +171,7 @@ class LabelAttention:
         if data.words is None:
             raise InputError("AttentionXML reads the words of a text in order. Pass texts.")
         words, module = self._started(data, targets, run, start)
-        n_candidates = targets.shape[0] * parents.shape[1] * np.diff(child_starts).mean()
-        share = min(targets.nnz / n_candidates, 0.5)
-        nn.init.constant_(module.output.bias, float(np.log(share)))
+        _set_first_bias(module, targets, parents, child_starts)
         labels = _centroids(module, words, data.words, targets)
         tables = _Tables(
             WordTable(words, RowwiseAdagrad, run.torch_device),
@@ -218,6 +216,21 @@ class LabelAttention:
         n_batches = batches.n_batches()
         n_before, n_steps = self.average_after * n_batches, self.schedule.epochs * n_batches
         return AveragedTask.after(level, level.weights(), n_before, n_steps)
+
+
+def _set_first_bias(
+    module: _Network,
+    targets: csr_array,
+    parents: NDArray[np.int32],
+    child_starts: NDArray[np.int32],
+) -> None:
+    """Set the output's bias to the log of the share of candidates that are true.
+
+    Few are: the first steps need not go into lowering the scores of all.
+    """
+    n_candidates = targets.shape[0] * parents.shape[1] * np.diff(child_starts).mean()
+    share = min(targets.nnz / n_candidates, 0.5)
+    nn.init.constant_(module.output.bias, float(np.log(share)))
 
 
 def _centroids(
@@ -350,15 +363,9 @@ class _LevelTask:
         self, batch: Batch, learning_rate: float, share: float, *, measure: bool
     ) -> float | None:
         """See `longtail.training.loop.Task.step`."""
-        words = self._words[batch.points]  # type: ignore[index]  # `learn` has looked
-        has_words = (words >= 0).any(axis=1)
-        points, words = batch.points[has_words], words[has_words]
-        counts = len(points) > 0
-        if not counts:
-            if processes().count == 1:
-                return None
-            # The others wait for this process's gradient: that of a point that does not count.
-            points, words = batch.points[:1], np.zeros((1, 1), np.int32)
+        points, words, counts = self._read(batch)
+        if not counts and processes().count == 1:
+            return None
         device = self._tables.words.table.device
         read = torch.from_numpy(words).long().to(device)
         lengths = (read >= 0).sum(dim=1)
@@ -367,9 +374,8 @@ class _LevelTask:
         chosen = torch.from_numpy(nodes).long().to(device)
         labels = self._tables.labels.read(chosen)
         logits = self._module(self._tables.words.read(read), lengths, labels)
-        true = np.take_along_axis(self._targets[points].toarray(), np.maximum(nodes, 0), axis=1)
         loss = nn.functional.binary_cross_entropy_with_logits(
-            logits, torch.from_numpy(true > 0).float().to(device), reduction="none"
+            logits, self._truth(points, nodes).to(device), reduction="none"
         )
         loss = (loss * ((chosen >= 0) & counts)).sum()
         torch.autograd.backward(loss)
@@ -377,6 +383,23 @@ class _LevelTask:
         self._tables.labels.step(learning_rate)
         self._adam.step(NETWORK_RATE * share)
         return loss.item() / len(points) if measure else None
+
+    def _read(self, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.int32], bool]:
+        """Return the points that have words, these, and whether there are such points.
+
+        If not, they are one point that does not count: in training by several processes, the others
+        wait for the gradient of this one.
+        """
+        words = self._words[batch.points]  # type: ignore[index]  # `learn` has looked
+        has_words = (words >= 0).any(axis=1)
+        if has_words.any():
+            return batch.points[has_words], words[has_words], True
+        return batch.points[:1], np.zeros((1, 1), np.int32), False
+
+    def _truth(self, points: NDArray[np.int64], nodes: NDArray[np.int32]) -> Tensor:
+        """Return 1 where a candidate is a point's own, else 0, as float32."""
+        true = np.take_along_axis(self._targets[points].toarray(), np.maximum(nodes, 0), axis=1)
+        return torch.from_numpy(true > 0).float()
 
     def weights(self) -> dict[str, Tensor]:
         """Return the live tensors that a trained level keeps."""

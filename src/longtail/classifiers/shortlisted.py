@@ -5,50 +5,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-import torch
-
-from longtail.scorers.label_vectors import LabelVectors
+from longtail.classifiers.classifier_training import ClassifierTraining
 from longtail.training.batches import AllLabels, SharedPool
-from longtail.training.label_table import LabelTable
-from longtail.training.loop import train
 from longtail.training.neighbourhoods import neighbourhoods
-from longtail.training.one_vs_all import FrozenFeatures, OneVsAllTask
-from longtail.training.optimisers import RowwiseAdagrad
+from longtail.training.one_vs_all import FrozenFeatures
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
-    from torch import Tensor
 
+    from longtail.scorers.label_vectors import LabelVectors
     from longtail.training.one_vs_all import FeatureNetwork
-    from longtail.training.optimisers import RowOptimiser
     from longtail.training.run import TrainingRun
-    from longtail.training.schedule import Schedule
     from longtail.transfer.block import TransferBlock
 
 __all__ = ["FullOneVsAll", "ShortlistTraining", "ShortlistedOneVsAll"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShortlistTraining:
+class ShortlistTraining(ClassifierTraining):
     """How a classifier is trained on shortlists; shared by Module IV and the re-ranker.
 
     Parameters
     ----------
-    schedule : Schedule
     batch_size : int
     n_hard, n_random, own_only
         See `SharedPool`.
     neighbourhood_size : int
         Points that stay together in batches; 0 for batches in random order.
-    random_start : bool
-        Start from small random classifiers, as the published code does, not from the labels'
-        log-odds.
-    make_optimiser : callable
-        From a table to its `RowOptimiser`.
+    **kwargs
+        Those of `ClassifierTraining`.
 
     Examples
     --------
@@ -69,14 +56,11 @@ class ShortlistTraining:
     [[0, 2], [1, 3]]
     """
 
-    schedule: Schedule
     batch_size: int = 1024
     n_hard: int = 20
     n_random: int = 500
     own_only: bool = False
     neighbourhood_size: int = 200
-    random_start: bool = False
-    make_optimiser: Callable[[Tensor], RowOptimiser] = RowwiseAdagrad
 
     def batches(
         self,
@@ -100,40 +84,6 @@ class ShortlistTraining:
             n_hard=self.n_hard,
             n_random=self.n_random,
             own_only=self.own_only,
-        )
-
-    def fit(
-        self,
-        network: FeatureNetwork,
-        block: TransferBlock,
-        batches: SharedPool | AllLabels,
-        run: TrainingRun,
-        stage: str,
-        start: LabelVectors | None = None,
-    ) -> LabelVectors:
-        """Train block, classifiers (from `start` on) and, unless it is frozen, network.
-
-        Returns
-        -------
-        LabelVectors
-            The classifiers; block and network have changed in place.
-        """
-        labels = batches.labels
-        table = LabelTable(
-            labels.shape[1],
-            block.dimension,
-            frequencies=None if self.random_start else labels.sum(axis=0) / labels.shape[0],
-            make_optimiser=self.make_optimiser,
-            seed=run.seed_for(stage, "classifiers"),
-            device=run.torch_device,
-        )
-        if start is not None:
-            table.vectors.copy_(torch.tensor(start.vectors))
-            table.bias[:, 0].copy_(torch.tensor(start.bias))
-        task = OneVsAllTask(network, block, table, block_learning_rate=block.learning_rate)
-        train(task, batches, self.schedule, run, stage)
-        return LabelVectors(
-            table.vectors.cpu().numpy(), np.ascontiguousarray(table.bias.cpu().numpy()[:, 0])
         )
 
 

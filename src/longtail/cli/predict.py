@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import shlex
-import sys
-from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from longtail.cli.answer_lines import check_kind_of, check_names, delimiter_of, lines_of
+from longtail.cli.answer_output import opened
 from longtail.cli.files import check_inputs, check_output, is_stdout
 from longtail.cli.near_names import check_label_names
 from longtail.cli.notices import notice
 from longtail.cli.output import counted, one_line, result
 from longtail.cli.own_columns import add_column_arguments, columns_of_points
-from longtail.cli.points import answered, is_read_again, points_in
-from longtail.cli.resuming import digest_of, identity_of, resuming
+from longtail.cli.points import answered, points_in
+from longtail.cli.resuming import digest_of, identity_of
 from longtail.cli.score_matrix import is_matrix, write_scores
 from longtail.data.formats import FORMATS
 from longtail.data.kept import Kept
 from longtail.data.label_space import LabelSpace
 from longtail.data.line_kinds import PLAIN
-from longtail.data.paths import is_device, replacing
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, source_name
 from longtail.predictor import LARGEST_K, Predictor, load
@@ -33,7 +31,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from longtail.cli.answer_output import PlainOutput
     from longtail.cli.points import AnsweredBlock
+    from longtail.cli.resuming import BlockWriter
     from longtail.data.blocks import Points
     from longtail.data.columns import Columns
     from longtail.data.kept import Value
@@ -238,10 +238,25 @@ def _write_lines(
     kept: Kept,
 ) -> tuple[int, int]:
     """Write a line a point, but for what an earlier run has written; return the same counts."""
-    with _opened(arguments, settings) as output:
+    identity = partial(
+        identity_of,
+        arguments.model,
+        arguments.file,
+        top_k=arguments.top_k,
+        threshold=arguments.threshold,
+        format=arguments.format,
+        **settings,
+    )
+    with opened(arguments.output, arguments.file, identity) as output:
         rest = islice(blocks, output.n_blocks_before, None)
-        answers = ask(rest, n_done=output.n_points_before)
-        _write(answers, output, model, kept, arguments)
+        _write(
+            ask(rest, n_done=output.n_points_before),
+            output,
+            model,
+            kept,
+            delimiter=delimiter_of(arguments.output),
+            threshold=arguments.threshold,
+        )
         _check_answered(arguments.file, output.n_points)  # before the output takes its name
         return output.n_points, output.n_without
 
@@ -274,21 +289,22 @@ def _identifying(
 
 
 def _write(
-    blocks: Iterator[AnsweredBlock],
-    output: _Output,
+    answers: Iterable[AnsweredBlock],
+    output: BlockWriter | PlainOutput,
     model: Predictor,
     kept: Kept,
-    arguments: argparse.Namespace,
+    *,
+    delimiter: str,
+    threshold: float,
 ) -> None:
     """Write block after block, behind what an earlier run has written."""
     n_before = output.n_points_before
-    delimiter = delimiter_of(arguments.output)
     if n_before:
         notice(f"Resuming after what an earlier run has answered: {counted(n_before, 'point')}.")
-    for block in blocks:
+    for block in answers:
         if output.n_points == n_before:  # only now what is kept of those before has been read
             kept.take(n_before)
-        rows = list(_rows(model, block, arguments.threshold, kept.take(len(block.ids))))
+        rows = list(_rows(model, block, threshold, kept.take(len(block.ids))))
         n_without = sum(not row["labels"] for row in rows)
         lines = lines_of(rows, delimiter, with_header=not output.n_points)
         output.write(lines, len(rows), n_without)
@@ -314,55 +330,3 @@ def _rows(
             "labels": [name(label) for label, _ in kept],
             "scores": [round(score, 6) for _, score in kept],
         }
-
-
-class _Output(Protocol):
-    """Where lines go; see `BlockWriter`."""
-
-    n_blocks_before: int
-    n_points_before: int
-
-    @property
-    def n_points(self) -> int: ...
-
-    @property
-    def n_without(self) -> int: ...
-
-    def write(self, block: bytes, n_points: int, n_without: int) -> None: ...
-
-
-class _PlainOutput:
-    """An output that nothing can be gone on with."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self.n_blocks_before = self.n_points_before = self.n_points = self.n_without = 0
-
-    def write(self, block: bytes, n_points: int, n_without: int) -> None:
-        """Write the lines of some points, so many of them without a label."""
-        self._stream.write(block)
-        self.n_points += n_points
-        self.n_without += n_without
-
-
-@contextmanager
-def _opened(arguments: argparse.Namespace, settings: Mapping[str, str]) -> Iterator[_Output]:
-    """Open the output; a file takes its name once it is complete."""
-    if is_stdout(arguments.output):
-        yield _PlainOutput(sys.stdout.buffer)
-        sys.stdout.buffer.flush()
-    elif is_device(arguments.output) or not is_read_again(arguments.file):
-        # What a pipe gave cannot be read again, nor what it got be taken back.
-        with replacing(arguments.output) as stream:
-            yield _PlainOutput(stream)
-    else:
-        identity = identity_of(
-            arguments.model,
-            arguments.file,
-            top_k=arguments.top_k,
-            threshold=arguments.threshold,
-            format=arguments.format,
-            **settings,
-        )
-        with resuming(arguments.output, identity) as output:
-            yield output

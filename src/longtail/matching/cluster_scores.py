@@ -3,46 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from scipy.sparse import csr_array
 
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
-from longtail.matching.cluster_matcher import LearntMatcher
+from longtail.matching.learnt_matcher import LearntMatcher
 from longtail.scorers.joined_features import HALF_LENGTH, JoinedFeatures
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from longtail.features.encoder import UnitEncoder
+    from longtail.matching.learnt_matcher import EncodedPoints
     from longtail.scorers.sparse_label_vectors import SparseLabelVectors
     from longtail.training.run import TrainingData, TrainingRun
 
-    Floats = NDArray[np.float32]
-
-__all__ = ["ClusterMatcher", "EncodedPoints", "LinearMatcher", "NeuralMatcher"]
-
-
-class EncodedPoints(NamedTuple):
-    """An encoder that was trained, or came as it is, and what it makes of the training points.
-
-    Attributes
-    ----------
-    encoder : UnitEncoder
-        E.
-    points : float32 (n_points, dimension)
-        E(x).
-    vectors : float32 (n_clusters, dimension) or None
-        w, where vectors of the clusters were trained together with the encoder.
-    bias : float32 (n_clusters,) or None
-        b, of these.
-    """
-
-    encoder: UnitEncoder
-    points: Floats
-    vectors: Floats | None = None
-    bias: Floats | None = None
+__all__ = ["ClusterMatcher", "LinearMatcher", "NeuralMatcher"]
 
 
 class ClusterMatcher(Protocol):

@@ -20,7 +20,7 @@ __all__ = ["ClusterVectors", "squared_hinge"]
 
 
 class ClusterVectors(VectorsWithBias[RowwiseAdagrad]):
-    """One linear classifier a cluster, ``w_k . phi(x) + b_k``, all of which learn in every step.
+    """One linear classifier a cluster, ``w_k . E(x) + b_k``, all of which learn in every step.
 
     Parameters
     ----------

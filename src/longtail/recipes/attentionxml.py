@@ -19,7 +19,7 @@ from longtail.recipes.learners import averaged_learners
 from longtail.scorers.label_attention import AttentionLevel, LabelAttentionScorer
 from longtail.scorers.ranking import best_first
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
-from longtail.surrogates.label_tree import balanced_tree
+from longtail.surrogates.label_tree import LabelTree, balanced_tree
 from longtail.training.clipping import RecentNorms
 from longtail.training.early_stopping import HeldOut
 from longtail.training.schedule import Schedule
@@ -161,28 +161,25 @@ class AttentionXML(LabelEstimator):
     ) -> LabelAttentionScorer:
         """Grow a tree over the labels in use, and train its levels."""
         with run.stage("label tree"):
-            nodes = self._nodes(data, run)
-        order = np.argsort(nodes[-2], kind="stable")  # labels of a leaf are neighbours
-        nodes = np.concatenate([nodes[:-1, order], np.arange(len(order), dtype=np.int32)[None]])
+            tree, order = self._tree(data, run).in_leaf_order()
         data = data._replace(labels=data.labels[:, order])
         held = None if held is None else held._replace(targets=held.targets[:, order])
         levels: list[AttentionLevel] = []
         parents, above = np.zeros((1, 1), np.int32), np.ones((1, 1), np.float32)  # the root
-        for depth in range(1, len(nodes)):
+        for depth in range(1, tree.depth + 1):
             with run.stage(f"level {depth}"):
-                own = nodes[depth - 1 : depth + 1]
-                level = self._level(own, data, held, parents, levels, run)
-                if depth + 1 < len(nodes):
-                    parents, above = self._followed(level, nodes[depth], data, parents, above, run)
+                level = self._level(tree, data, held, parents, levels, run)
+                if depth < tree.depth:
+                    nodes = tree.nodes[depth]
+                    parents, above = self._followed(level, nodes, data, parents, above, run)
             levels.append(level)
         return LabelAttentionScorer(tuple(levels), used[order], self.beam_size)
 
-    def _nodes(self, data: TrainingData, run: TrainingRun) -> Ids:
-        """Return the node above each label in each level, from the root to the labels."""
-        n_labels = data.labels.shape[1]
-        labels = np.arange(n_labels, dtype=np.int32)
-        if n_labels <= self.first_level:
-            return np.stack([np.zeros_like(labels), labels])
+    def _tree(self, data: TrainingData, run: TrainingRun) -> LabelTree:
+        """Return a shallow tree: some of the levels of a balanced one, below the root."""
+        root = np.zeros(data.labels.shape[1], np.int32)
+        if len(root) <= self.first_level:
+            return LabelTree(root[np.newaxis])
         rows = label_centroids(data.features, data.labels, n_threads=run.n_threads)
         tree = balanced_tree(
             rows, leaf_size=self.leaf_size, seed=run.seed_for("tree"), n_threads=run.n_threads
@@ -191,22 +188,20 @@ class AttentionXML(LabelEstimator):
         kept = [tree.depth - 1]
         while tree.n_nodes(kept[0]) > self.first_level and kept[0] > halvings:
             kept.insert(0, kept[0] - halvings)
-        return np.stack([np.zeros_like(labels), *tree.nodes[kept], labels])
+        return LabelTree(np.stack([root, *tree.nodes[kept]]))
 
     def _level(
         self,
-        nodes: Ids,
+        tree: LabelTree,
         data: TrainingData,
         held_out: HeldOut | None,
         parents: Ids,
         levels_above: list[AttentionLevel],
         run: TrainingRun,
     ) -> AttentionLevel:
-        """Train the level ``nodes[1]``, whose nodes are below those of ``nodes[0]``."""
-        n_nodes = int(nodes[1].max()) + 1
-        parent_of_node = np.zeros(n_nodes, np.int32)
-        parent_of_node[nodes[1]] = nodes[0]
-        starts = np.searchsorted(parent_of_node, np.arange(nodes[0].max() + 2)).astype(np.int32)
+        """Train the level below `levels_above`."""
+        depth = len(levels_above) + 1
+        nodes, starts = tree.nodes_of_labels(depth), tree.child_starts_of(depth - 1)
         start = levels_above[-1].weights if levels_above else None
         attention = LabelAttention(
             dimension=self.dimension,
@@ -220,11 +215,11 @@ class AttentionXML(LabelEstimator):
             clipping=None if self.clip is None else partial(RecentNorms, self.clip),
             average_after=self.average_after,
         )
-        scope = run.within(f"level {len(levels_above) + 1}: ")
-        targets = meta_labels(data.labels, nodes[1], n_nodes)
+        scope = run.within(f"level {depth}: ")
+        targets = meta_labels(data.labels, nodes, tree.n_nodes(depth))
         held = None
         if held_out is not None:
-            held = self._held_out_level(nodes[1], held_out, levels_above, run)
+            held = self._held_out_level(nodes, held_out, levels_above, run)
         weights = attention.learn(data, targets, parents, starts, scope, start, held)
         return AttentionLevel(weights, starts)
 

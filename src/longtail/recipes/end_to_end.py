@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longtail.classifiers.shortlisted import ShortlistTraining
+from longtail.classifiers.classifier_training import ClassifierTraining
 from longtail.recipes.architectures import OfArchitecture, OfKimCNN, OfXMLCNN
 from longtail.scorers.one_vs_all import OneVsAllScorer
 from longtail.training.batches import AllLabels
@@ -116,7 +116,7 @@ def learn_end_to_end(
     network = architecture.network(data, data.labels, run)
     block = Identity().block(network.dimension, run.torch_device)
     batches = AllLabels(data.labels, batch_size)
-    classifiers = ShortlistTraining(schedule=schedule).fit(network, block, batches, run, stage)
+    classifiers = ClassifierTraining(schedule=schedule).fit(network, block, batches, run, stage)
     return architecture.frozen(network), classifiers
 
 

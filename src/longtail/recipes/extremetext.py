@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import hstack
 
-from longtail.classifiers.shortlisted import ShortlistTraining
+from longtail.classifiers.classifier_training import ClassifierTraining
 from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.scorers.probabilistic_tree import ProbabilisticTreeScorer
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
 from longtail.surrogates.label_tree import LabelTree, balanced_tree
+from longtail.training.batches import SharedPool
 from longtail.training.schedule import Schedule
 from longtail.transfer.plain import Identity
 
@@ -88,15 +89,17 @@ class ExtremeText(LabelEstimator):
         nodes, siblings = tree_targets(tree, data.labels[:, order])
         architecture = BagOfTokens(dimension=self.dimension, dropout=self.dropout)
         network = architecture.network(data, nodes, run)
-        training = ShortlistTraining(
-            schedule=Schedule(epochs=self.epochs, learning_rate=self.learning_rate),
+        batches = SharedPool(
+            labels=nodes,
+            shortlists=siblings,
             batch_size=self.batch_size,
             n_hard=siblings.shape[1],
             n_random=0,
             own_only=True,
-            neighbourhood_size=0,
         )
-        batches = training.batches(nodes, siblings, np.empty((0, 0), np.float32), run)
+        training = ClassifierTraining(
+            schedule=Schedule(epochs=self.epochs, learning_rate=self.learning_rate)
+        )
         with run.stage("nodes"):
             block = Identity().block(self.dimension, run.torch_device)
             classifier = training.fit(network, block, batches, run, "nodes")

@@ -17,14 +17,10 @@ from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError, named
 from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.features.transformer import transformer_files
-from longtail.matching.cluster_matcher import LearntMatcher, MatcherTraining
-from longtail.matching.cluster_scores import (
-    ClusterMatcher,
-    EncodedPoints,
-    LinearMatcher,
-    NeuralMatcher,
-)
-from longtail.matching.transformer_matching import ReadOnce, TransformerMatching
+from longtail.matching.bag_training import BagTraining
+from longtail.matching.cluster_scores import ClusterMatcher, LinearMatcher, NeuralMatcher
+from longtail.matching.learnt_matcher import LearntMatcher
+from longtail.matching.transformer_training import ReadOnce, TransformerTraining
 from longtail.recipes.learners import averaged
 from longtail.recipes.own_parts import check_encoder, check_part
 from longtail.recipes.part_words import INDEXERS, MATCHERS, part_of
@@ -261,25 +257,22 @@ class XTransformer(OfTextEncoder):
         if held_out is not None:
             found = meta_labels(held_out.targets, clusters, n_clusters)
             held_out = held_out._replace(targets=found)
-        if not self.is_bag:
-            matching = TransformerMatching(
-                self._transformer,
-                self.schedule(),
-                self.batch_size,
-                n_best=self.beam_size,
-                matcher=self.cluster_matcher(),
-            )
-            return matching.learn(data, targets, run, held_out)
-        training = MatcherTraining(
-            dimension=self.dimension,
-            schedule=self.schedule(),
-            batch_size=self.batch_size,
-            dropout=self.dropout,
-            n_best=self.beam_size,
-        )
-        encoder, vectors, bias, points, _ = training.learn(data.features, targets, run, held_out)
-        encoded = EncodedPoints(encoder, points, vectors, bias)
+        encoded = self._encoder_training().learn(data, targets, run, held_out)
         return self.cluster_matcher().match(encoded, data, targets, run)
+
+    def _encoder_training(self) -> BagTraining | TransformerTraining:
+        """Return how the encoder is trained."""
+        if self.is_bag:
+            return BagTraining(
+                dimension=self.dimension,
+                schedule=self.schedule(),
+                batch_size=self.batch_size,
+                dropout=self.dropout,
+                n_best=self.beam_size,
+            )
+        return TransformerTraining(
+            self._transformer, self.schedule(), self.batch_size, n_best=self.beam_size
+        )
 
     def cluster_matcher(self) -> ClusterMatcher:
         """Return what scores clusters once the encoder is trained."""

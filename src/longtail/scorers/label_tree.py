@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from longtail.named_parts import Arrays
     from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
-__all__ = ["LabelTreeScorer"]
+__all__ = ["LabelTreeScorer", "as_kernels_take", "laid_out"]
 
 _DTYPES: Mapping[str, type[np.generic]] = MappingProxyType(
     {
@@ -73,10 +73,7 @@ class LabelTreeScorer:
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held."""
-        arrays: dict[str, Any] = {
-            name: read_only(array, _DTYPES[name]) for name, array in self.tree._asdict().items()
-        }
-        object.__setattr__(self, "tree", TrainedTree(**arrays))
+        object.__setattr__(self, "tree", as_kernels_take(self.tree))
 
     @classmethod
     def of(
@@ -92,43 +89,11 @@ class LabelTreeScorer:
 
         Parameters
         ----------
-        child_starts : int32 (n_inner + 1,)
-            Nodes are numbered level by level from the root, 0; the children of node v are those
-            from ``child_starts[v]`` to ``child_starts[v + 1]``; the labels, all in one level, come
-            last.
-        labels : int32 (n_leaves,)
-            The label that each node of the last level stands for.
-        nodes : SparseLabelVectors
-            Of all nodes but the root.
+        child_starts, labels, nodes
+            See `laid_out`.
         beam_size, n_threads : int
         """
-        first_weights = nodes.starts[child_starts.astype(np.int64) - 1]  # of children of a node
-        order = np.empty(len(nodes.features), np.int64)
-
-        def sort(start: int, stop: int) -> None:
-            for node in range(start, stop):
-                entries = slice(first_weights[node], first_weights[node + 1])
-                order[entries] = entries.start + np.argsort(nodes.features[entries], kind="stable")
-
-        n_inner = len(child_starts) - 1
-        over_row_chunks(sort, n_inner, n_threads=n_threads, chunk=64)
-        features = nodes.features[order]
-        parents = np.repeat(np.arange(n_inner, dtype=np.int32), np.diff(first_weights))
-        is_first = np.ones(len(features), np.bool_)
-        is_first[1:] = (features[1:] != features[:-1]) | (parents[1:] != parents[:-1])
-        places = np.flatnonzero(is_first)
-        children = np.repeat(np.arange(nodes.n_labels, dtype=np.int32), np.diff(nodes.starts))
-        tree = TrainedTree(
-            child_starts=child_starts,
-            labels=labels,
-            bias=nodes.bias,
-            feature_starts=np.searchsorted(places, first_weights),
-            features=features[places],
-            weight_starts=np.append(places, len(features)),
-            children=children[order] + np.int32(1) - child_starts[parents],
-            weights=nodes.weights[order],
-        )
-        return cls(tree, beam_size)
+        return cls(laid_out(child_starts, labels, nodes, n_threads), beam_size)
 
     def top_k(
         self, bags: Bags, k: int, n_threads: int = 1
@@ -158,3 +123,77 @@ class LabelTreeScorer:
         """Make it again from `config` and `to_arrays`."""
         tree = {name: arrays[f"tree/{name}"] for name in TrainedTree._fields}
         return cls(TrainedTree(**tree), config["beam_size"])
+
+
+def laid_out(
+    child_starts: NDArray[np.int32],
+    labels: NDArray[np.int32],
+    nodes: SparseLabelVectors,
+    n_threads: int = 1,
+) -> TrainedTree:
+    """Sort the weights of a tree's classifiers by parent and feature, for fast search.
+
+    Parameters
+    ----------
+    child_starts : int32 (n_inner + 1,)
+        Nodes are numbered level by level from the root, 0; the children of node v are those from
+        ``child_starts[v]`` to ``child_starts[v + 1]``; the labels, all in one level, come last.
+    labels : int32 (n_leaves,)
+        The label that each node of the last level stands for.
+    nodes : SparseLabelVectors
+        Of all nodes but the root.
+    n_threads : int
+
+    Returns
+    -------
+    TrainedTree
+
+    Examples
+    --------
+    Both children of the root have a weight for feature 1, which are neighbours now.
+
+    >>> import numpy as np
+    >>> from longtail.scorers.label_tree import laid_out
+    >>> from longtail.scorers.sparse_label_vectors import SparseLabelVectors
+    >>> features, weights = np.array([0, 1, 1]), np.array([0.1, 0.2, 0.3])
+    >>> nodes = SparseLabelVectors(np.array([0, 2, 3]), features, weights, np.zeros(2))
+    >>> tree = laid_out(np.array([1, 3]), np.array([8, 5]), nodes)
+    >>> tree.features.tolist(), tree.weight_starts.tolist()
+    ([0, 1], [0, 1, 3])
+    >>> tree.children.tolist()
+    [0, 0, 1]
+    """
+    first_weights = nodes.starts[child_starts.astype(np.int64) - 1]  # of children of a node
+    order = np.empty(len(nodes.features), np.int64)
+
+    def sort(start: int, stop: int) -> None:
+        for node in range(start, stop):
+            entries = slice(first_weights[node], first_weights[node + 1])
+            order[entries] = entries.start + np.argsort(nodes.features[entries], kind="stable")
+
+    n_inner = len(child_starts) - 1
+    over_row_chunks(sort, n_inner, n_threads=n_threads, chunk=64)
+    features = nodes.features[order]
+    parents = np.repeat(np.arange(n_inner, dtype=np.int32), np.diff(first_weights))
+    is_first = np.ones(len(features), np.bool_)
+    is_first[1:] = (features[1:] != features[:-1]) | (parents[1:] != parents[:-1])
+    places = np.flatnonzero(is_first)
+    children = np.repeat(np.arange(nodes.n_labels, dtype=np.int32), np.diff(nodes.starts))
+    return TrainedTree(
+        child_starts=child_starts,
+        labels=labels,
+        bias=nodes.bias,
+        feature_starts=np.searchsorted(places, first_weights),
+        features=features[places],
+        weight_starts=np.append(places, len(features)),
+        children=children[order] + np.int32(1) - child_starts[parents],
+        weights=nodes.weights[order],
+    )
+
+
+def as_kernels_take(tree: TrainedTree) -> TrainedTree:
+    """Return a tree with the types of `_DTYPES`, all arrays as a memory map is; see `read_only`."""
+    arrays: dict[str, Any] = {
+        name: read_only(array, _DTYPES[name]) for name, array in tree._asdict().items()
+    }
+    return TrainedTree(**arrays)

@@ -9,7 +9,8 @@ import numpy as np
 
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.one_vs_rest import best_of_all
-from longtail.scorers.label_tree import LabelTreeScorer
+from longtail.named_parts import with_prefix
+from longtail.scorers.label_tree import LabelTreeScorer, as_kernels_take, laid_out
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
+    from longtail.kernels.label_tree import TrainedTree
     from longtail.named_parts import Arrays
 
 __all__ = ["OneVsRestScorer"]
@@ -34,8 +36,8 @@ class OneVsRestScorer:
 
     Parameters
     ----------
-    blocks : LabelTreeScorer
-        A tree of two levels, the blocks and the labels; made by `of`.
+    blocks : TrainedTree
+        Of two levels, the blocks and the labels; made by `of`.
 
     Examples
     --------
@@ -49,7 +51,11 @@ class OneVsRestScorer:
     [[8, 5]]
     """
 
-    blocks: LabelTreeScorer
+    blocks: TrainedTree
+
+    def __post_init__(self) -> None:
+        """Hold the arrays as memory maps are held."""
+        object.__setattr__(self, "blocks", as_kernels_take(self.blocks))
 
     @classmethod
     def of(
@@ -68,11 +74,7 @@ class OneVsRestScorer:
         first_labels = 1 + n_blocks + np.arange(n_blocks) * LABELS_A_BLOCK
         starts = np.concatenate([[1], first_labels, [1 + n_blocks + len(labels)]])
         nodes = SparseLabelVectors.joined([SparseLabelVectors.empty(n_blocks), classifiers])
-        return cls(
-            LabelTreeScorer.of(
-                starts.astype(np.int32), labels, nodes, beam_size=n_blocks, n_threads=n_threads
-            )
-        )
+        return cls(laid_out(starts.astype(np.int32), labels, nodes, n_threads))
 
     def top_k(
         self, bags: Bags, k: int, n_threads: int = 1
@@ -83,20 +85,24 @@ class OneVsRestScorer:
         scores = np.empty((bags.n_rows, k), np.float32)
 
         def search(start: int, stop: int) -> None:
-            best_of_all(points, self.blocks.tree, start, stop, ids, scores)
+            best_of_all(points, self.blocks, start, stop, ids, scores)
 
         over_row_chunks(search, bags.n_rows, n_threads=n_threads, chunk=128)
         return ids, scores
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
-        return self.blocks.to_arrays()
+        return with_prefix("tree/", self.blocks._asdict())
 
     def config(self) -> dict[str, Any]:
         """See `Scorer.config`."""
-        return {"kind": "one-vs-rest", "blocks": self.blocks.config()}
+        n_blocks = len(self.blocks.child_starts) - 2  # of which none is left out
+        return {
+            "kind": "one-vs-rest",
+            "blocks": {"kind": "label-tree", "beam_size": n_blocks},  # as folders have them
+        }
 
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> OneVsRestScorer:
         """Make it again from `config` and `to_arrays`."""
-        return cls(LabelTreeScorer.from_parts(config["blocks"], arrays))
+        return cls(LabelTreeScorer.from_parts(config["blocks"], arrays).tree)

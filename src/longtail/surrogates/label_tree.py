@@ -9,10 +9,8 @@ import numpy as np
 
 from longtail.clustering.balanced import balanced_clusters
 from longtail.clustering.members import members_of
-from longtail.data.bags import Bags
+from longtail.clustering.sparse_k_means import sparse_k_means
 from longtail.errors import require_positive
-from longtail.kernels.bags import sum_rows
-from longtail.kernels.jit import over_row_chunks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,9 +19,6 @@ if TYPE_CHECKING:
     from longtail.data.rows import Rows
 
 __all__ = ["LabelTree", "balanced_tree", "k_means_tree"]
-
-MAX_ITERATIONS = 20
-TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -91,11 +86,23 @@ class LabelTree:
 
         The labels come last, and must already be in the order of their leaves: `in_leaf_order`.
         """
-        n_children = [
-            np.bincount(self.parents(level), minlength=self.n_nodes(level - 1))
-            for level in range(1, self.depth + 1)
-        ]
+        n_children = [self._n_children(level) for level in range(self.depth)]
         return np.cumsum(np.concatenate([[1], *n_children])).astype(np.int32)
+
+    def child_starts_of(self, level: int) -> NDArray[np.int32]:
+        """Return the same for the nodes of one level alone, whose children count from 0."""
+        return np.cumsum(np.concatenate([[0], self._n_children(level)])).astype(np.int32)
+
+    def _n_children(self, level: int) -> NDArray[np.int64]:
+        """Return how many children each node of a level has."""
+        return np.bincount(self.parents(level + 1), minlength=self.n_nodes(level))
+
+    def nodes_of_labels(self, level: int) -> NDArray[np.int32]:
+        """Return the node of a level above each label; below the leaves, each label itself."""
+        if level == self.depth:
+            return np.arange(len(self.nodes[0]), dtype=np.int32)
+        nodes: NDArray[np.int32] = self.nodes[level]
+        return nodes
 
 
 def balanced_tree(centroids: Rows, *, leaf_size: int, seed: int, n_threads: int) -> LabelTree:
@@ -194,56 +201,10 @@ def k_means_tree(
         for node, own in enumerate(members_of(tree.nodes[-1])):
             if len(own) > leaf_size:
                 random = np.random.default_rng([seed, level, node])
-                clusters[own] = _sparse_k_means(centroids[own], n_children, random, n_threads)
+                clusters[own] = sparse_k_means(
+                    centroids[own], n_children, random=random, n_threads=n_threads
+                )
         if not clusters.any():
             break
         paths.append(clusters)
     return LabelTree.of_paths(np.stack(paths))
-
-
-def _sparse_k_means(
-    rows: csr_array, n_clusters: int, random: np.random.Generator, n_threads: int
-) -> NDArray[np.int32]:
-    """Cluster sparse unit rows by cosine, from random rows on; a cluster may run empty."""
-    # Only the columns in use: below the root that is what keeps dense centres small.
-    used, columns = np.unique(rows.indices, return_inverse=True)
-    bags = Bags(rows.indptr.astype(np.int32), columns.astype(np.int32), rows.data)
-    n_clusters = min(n_clusters, rows.shape[0])
-    nearest = np.full(rows.shape[0], -1, np.int32)
-    chosen = random.choice(rows.shape[0], n_clusters, replace=False)
-    nearest[chosen] = np.arange(n_clusters)
-    previous = -np.inf
-    for _ in range(MAX_ITERATIONS):
-        centres = _centres(bags, nearest, len(used), n_clusters)
-        nearest, cosine = _nearest(bags, centres, n_threads)
-        if cosine - previous < TOLERANCE:
-            break
-        previous = cosine
-    return nearest
-
-
-def _centres(
-    bags: Bags, nearest: NDArray[np.int32], n_columns: int, n_clusters: int
-) -> NDArray[np.float32]:
-    """Return unit sums of the rows of each cluster, (n_columns, n_clusters)."""
-    cluster_of_entry = np.repeat(nearest, np.diff(bags.row_starts)).astype(np.int64)
-    is_in = cluster_of_entry >= 0
-    places = bags.columns[is_in].astype(np.int64) * n_clusters + cluster_of_entry[is_in]
-    sums = np.bincount(places, bags.values[is_in], n_columns * n_clusters)
-    centres = sums.reshape(n_columns, n_clusters).astype(np.float32)
-    lengths = np.sqrt(np.einsum("ij,ij->j", centres, centres))
-    centres /= np.where(lengths == 0, np.float32(1), lengths)
-    return centres
-
-
-def _nearest(
-    bags: Bags, centres: NDArray[np.float32], n_threads: int
-) -> tuple[NDArray[np.int32], float]:
-    """Return the nearest centre of each row, and the mean cosine."""
-    cosines = np.empty((bags.n_rows, centres.shape[1]), np.float32)
-
-    def multiply(start: int, stop: int) -> None:
-        sum_rows(bags.row_starts, bags.columns, bags.values, centres, start, stop, cosines)
-
-    over_row_chunks(multiply, bags.n_rows, n_threads=n_threads)
-    return cosines.argmax(axis=1).astype(np.int32), float(cosines.max(axis=1).mean())

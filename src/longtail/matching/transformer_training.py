@@ -1,20 +1,18 @@
-"""X-Transformer's matcher around a pretrained transformer."""
+"""A pretrained transformer, as it is or trained on, that is to match clusters of labels."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
 
 from longtail.features.transformer import FrozenTexts, Transformer, TransformerNetwork
-from longtail.matching.cluster_matcher import LearntMatcher
-from longtail.matching.cluster_scores import ClusterMatcher, EncodedPoints, LinearMatcher
 from longtail.matching.cluster_vectors import ClusterVectors
+from longtail.matching.learnt_matcher import EncodedPoints, LearntMatcher, stopping_by_recall
 from longtail.named_parts import joined_parts
 from longtail.training.batches import AllLabels
-from longtail.training.early_stopping import EarlyStopping
 from longtail.training.loop import train
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.training.schedule import Schedule
 
-__all__ = ["ReadOnce", "TransformerMatching"]
+__all__ = ["ReadOnce", "TransformerTraining"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +67,10 @@ class ReadOnce(Transformer):
 
 
 @dataclass(frozen=True)
-class TransformerMatching:
-    """Match clusters by a transformer's vector, and by TF-IDF if the matcher reads it.
+class TransformerTraining:
+    """Read the points by a transformer, which is trained on first where it is fine-tuned.
 
-    Where it is fine-tuned, transformer and cluster vectors first learn together, with the loss of
-    `MatcherTraining`. Then the matcher takes these vectors, or learns its own.
+    Then transformer and vectors of the clusters learn together, with the loss of `BagTraining`.
 
     Parameters
     ----------
@@ -84,14 +81,12 @@ class TransformerMatching:
         Of fine-tuning.
     n_best : int
         Clusters of a held-out point among which its true ones are looked for, by early stopping.
-    matcher : ClusterMatcher
     """
 
     transformer: Transformer
     schedule: Schedule
     batch_size: int
     n_best: int
-    matcher: ClusterMatcher = field(default_factory=LinearMatcher)
 
     def learn(
         self,
@@ -99,7 +94,7 @@ class TransformerMatching:
         targets: csr_array,
         run: TrainingRun,
         held_out: HeldOut | None = None,
-    ) -> LearntMatcher:
+    ) -> EncodedPoints:
         """Train.
 
         Parameters
@@ -114,15 +109,15 @@ class TransformerMatching:
 
         Returns
         -------
-        LearntMatcher
+        EncodedPoints
+            With vectors of the clusters where it is fine-tuned.
         """
         network = self.transformer.network(data, targets, run)
         trained: tuple[NDArray[np.float32], NDArray[np.float32]] | tuple[None, None] = (None, None)
         if isinstance(network, TransformerNetwork):
             trained = self._fine_tune(network, targets, run, held_out)
         encoder = self.transformer.frozen(network)
-        encoded = EncodedPoints(encoder, network.vectors(data), *trained)
-        return self.matcher.match(encoded, data, targets, run)
+        return EncodedPoints(encoder, network.vectors(data), *trained)
 
     def _fine_tune(
         self,
@@ -133,13 +128,7 @@ class TransformerMatching:
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Train the transformer on, together with vectors of the clusters; return these."""
         task = _FineTuning(network, targets.shape[1], run.torch_device)
-        stopping = None
-        if held_out is not None:
-            data, clusters = held_out.data, held_out.targets
-            stopping = EarlyStopping(
-                lambda: task.so_far(data).recall(data.features, clusters, self.n_best),
-                held_out.patience,
-            )
+        stopping = stopping_by_recall(task.so_far, held_out, self.n_best)
         batches = AllLabels(targets, self.batch_size)
         train(task, batches, self.schedule, run, "matcher", stopping)
         return task.clusters.so_far()
