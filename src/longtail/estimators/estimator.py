@@ -152,7 +152,15 @@ class LabelEstimator(AnsweringEstimator):
                 "is None."
             )
         X, y = rereadable(X), rereadable(y)
-        dataset, form = self._dataset_of(X, y)
+        texts, features = None, None
+        if holds_texts(X):
+            texts = texts_from(X)
+            n_points = len(texts)
+        else:
+            features = self.reads().matrix(X)
+            n_points = features.shape[0]
+        labels, space, form = labels_from(y, n_points)
+        dataset = Dataset(texts, features, labels, space)
         if form is LabelForm.CLASSES:  # each is all that its point has
             check_dataset(dataset)
             self._fit_points(without_copies(dataset)[0])
@@ -167,18 +175,6 @@ class LabelEstimator(AnsweringEstimator):
                 self.feature_names_in_ = names
         self._label_dtype = matrix_dtype(y)
         return self
-
-    def _dataset_of(self, X: Any, y: Any) -> tuple[Dataset, LabelForm]:
-        """Return what `fit` is given as a data set, and the form that the labels had."""
-        texts, features = None, None
-        if holds_texts(X):
-            texts = texts_from(X)
-            n_points = len(texts)
-        else:
-            features = self.reads().matrix(X)
-            n_points = features.shape[0]
-        labels, space, form = labels_from(y, n_points)
-        return Dataset(texts, features, labels, space), form
 
     def fit_dataset(
         self,

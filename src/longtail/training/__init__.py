@@ -7,7 +7,7 @@
 - Losses that rank: `ranking_loss` by torch, `ranking_slope` by hand
 - Weights of networks: `module_adam`, `clipping`, `weight_average`; `adamw` of a small one
 - What steps leave out: `dropout`, `dropped_rows`
-- Threads, processes, memory: `threads`, `processes`, `products`, `scratch`
+- Threads, processes, memory: `threads`, `processes`, `products`, `scratch`, `peak_memory`
 
 Twins do the same work, the first on numpy's arrays in main memory, the second on torch's tensors,
 on any device:
