@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import longtail
-from killing import Killer
+from killing import Batches, Killer
 from longtail.classifiers import label_attention
 from longtail.data.bags import Bags
 from longtail.data.dataset import Dataset
@@ -215,12 +215,15 @@ def test_a_killed_training_stops_where_it_would_have(points, tmp_path, changes, 
             dataset, callbacks=callbacks, checkpoint_folder=folder, checkpoint_seconds=0
         )
 
-    whole = fitted()
+    all_batches, left = Batches(), Batches()
+    whole = fitted(all_batches)
     last = max(entry["epoch"] for entry in whole.run_.history if entry["stage"] == stage)
     for epoch in (1, last):
         with pytest.raises(KeyboardInterrupt):
             fitted(Killer(epoch, stage), folder=tmp_path / str(epoch))
-        resumed = fitted(folder=tmp_path / str(epoch))
+        left.n = 0
+        resumed = fitted(left, folder=tmp_path / str(epoch))
+        assert left.n < all_batches.n
         arrays, others = (model.predictor_.scorer.to_arrays() for model in (whole, resumed))
         assert arrays.keys() == others.keys()
         for name, array in arrays.items():

@@ -14,6 +14,7 @@ from torch import nn
 
 import command_line
 import longtail
+from killing import Batches
 from longtail.cli.settings import parse_settings
 from longtail.data.bags import Bags
 from longtail.data.dataset import Dataset
@@ -220,7 +221,8 @@ class TestStages:
         settings = {**SMALL, "unary_epochs": 2, "energy_epochs": 2, "joint_epochs": 2}
         space = LabelSpace(3 * N_PAIRS)
         data = Dataset(None, X.astype(np.float32), Y.astype(np.float32), space)
-        whole = ICNN(**settings).fit_dataset(data)
+        all_batches, left = Batches(), Batches()
+        whole = ICNN(**settings).fit_dataset(data, callbacks=[all_batches])
 
         class CutError(Exception):
             pass
@@ -235,7 +237,8 @@ class TestStages:
         folder = {"checkpoint_folder": tmp_path, "checkpoint_seconds": 0.0}
         with pytest.raises(CutError):
             ICNN(**settings).fit_dataset(data, callbacks=[Cut()], **folder)
-        resumed = ICNN(**settings).fit_dataset(data, **folder)
+        resumed = ICNN(**settings).fit_dataset(data, callbacks=[left], **folder)
+        assert left.n < all_batches.n
         for name, array in whole.predictor_.scorer.to_arrays().items():
             np.testing.assert_array_equal(resumed.predictor_.scorer.to_arrays()[name], array)
 

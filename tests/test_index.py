@@ -335,6 +335,7 @@ def test_wrong_vectors():
     ("name", "change"),
     [
         ("neighbours", lambda array: array + len(array)),
+        ("neighbours", lambda array: array - 2),
         ("entries", lambda array: array - 10_000),
         ("members", lambda array: array[:-1]),
         ("member_starts", lambda array: array[::-1]),

@@ -285,6 +285,14 @@ class TestRefusals:
         with pytest.raises(InputError, match="do not belong together"):
             LabelShortlister.from_arrays(made.settings, arrays, 4)
 
+    def test_labels_of_too_few_points(self):
+        made = NearestLabels().build(POINTS, LABELS, seed=0, n_threads=1)
+        arrays = made.to_arrays()
+        starts = arrays["label_starts"][:-1]
+        arrays |= {"label_starts": starts, "label_ids": arrays["label_ids"][: starts[-1]]}
+        with pytest.raises(InputError, match="do not belong together"):
+            LabelShortlister.from_arrays(made.settings, arrays, 4)
+
     @pytest.mark.parametrize("name", ["label_ids", "point_index.vectors"])
     def test_a_missing_array(self, name):
         made = NearestLabels().build(POINTS, LABELS, seed=0, n_threads=1)

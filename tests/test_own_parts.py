@@ -195,6 +195,16 @@ def test_what_is_no_encoder_with_meta_labels(found, message):
         fit(surrogate=Learns(found))
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_encoded_points_are_finite(value):
+    class Encodes(BagEncoder):
+        def encode(self, bags, n_threads=1):
+            return np.full_like(super().encode(bags, n_threads), value)
+
+    with pytest.raises(InputError, match="What `encode` of the trained encoder returned holds NaN"):
+        fit(surrogate=Learns(encoded(Encodes)))
+
+
 def test_an_encoder_that_was_trained_on_is_looked_at():
     class Tuned(BagOfTokens):
         def frozen(self, network):

@@ -48,6 +48,14 @@ def test_on_a_terminal_the_bar_names_stage_loss_and_time_left():
     assert text.endswith("\n")  # the bar is closed
 
 
+def test_what_is_said_after_the_end_goes_where_it_went_before():
+    before = LOG.handlers[:], LOG.propagate, LOG.level
+    with ProgressBar(io.StringIO()) as progress:
+        assert LOG.handlers != before[0]
+    assert progress is not None  # else nobody would hold on to it
+    assert (LOG.handlers, LOG.propagate, LOG.level) == before
+
+
 def test_a_resumed_stage_says_where_it_goes_on():
     assert "module I: resumes after 4 of 6 batches" in trained(io.StringIO(), first=5)
     last = trained(Terminal(), first=5).split("\r")[-1]

@@ -498,6 +498,15 @@ def test_a_body_that_never_ends_is_not_read_for_ever():
         asyncio.run(read_body(receive, Limits(body_bytes=10)))
 
 
+def test_a_text_that_is_explained_is_one(text_model_path):
+    asked = Asked(app(text_model_path, limits=SMALL))
+    try:
+        assert asked("POST", "/explain", {"text": "old wine"})[0] == 200
+        assert b"\nlongtail_texts_total 1.0\n" in asked("GET", "/metrics")[2]
+    finally:
+        asked.close()
+
+
 def test_texts_are_counted_and_models_that_were_loaded():
     metrics = Metrics()
     metrics.count_texts(3, 0.1)

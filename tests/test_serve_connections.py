@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -45,11 +46,14 @@ def closed_after(connection):
 def test_who_sends_no_whole_head_is_not_waited_for(text_model_path):
     head = b"GET /healthz HTTP/1.1\r\nhost: x\r\n"
     with server(text_model_path, "--max-seconds", 1) as (process, port):
+        waiting = []
         for sent in (b"", b"POST /predict HTT", head, b"\r\n"):
             connection = socket.create_connection(("127.0.0.1", port), timeout=20)
             connection.sendall(sent)
-            seconds, answer = closed_after(connection)
-            assert (0.5 < seconds < 10, answer) == (True, b"")
+            waiting.append(connection)
+        with ThreadPoolExecutor(len(waiting)) as threads:
+            for seconds, answer in threads.map(closed_after, waiting):
+                assert (0.5 < seconds < 10, answer) == (True, b"")
         # Neither is who keeps on sending little, nor who does so after an answer.
         connection = socket.create_connection(("127.0.0.1", port), timeout=20)
         connection.sendall(head + b"\r\n")

@@ -206,6 +206,23 @@ def test_workers_may_take_long_to_start_and_one_that_is_killed_is_soon_replaced(
     assert f"Worker {victim} has ended by SIGKILL, which the system sends where" in err
 
 
+def test_workers_that_cannot_start_end_the_server(text_model_path, tmp_path, monkeypatch):
+    """Each would fail as the one before: of a machine that has no threads left, for example."""
+    broken = (
+        "import sys\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        'def submit(*_, **__): raise RuntimeError("can\'t start new thread")\n'
+        "if '--multiprocessing-fork' in sys.argv: ThreadPoolExecutor.submit = submit\n"
+    )
+    (tmp_path / "sitecustomize.py").write_text(broken)
+    folders = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(folders))
+    with launched(text_model_path, "--workers", 2) as (process, _):
+        _, err = process.communicate(timeout=30)
+    assert err.count("could not start, so the server stops") == 1
+    assert process.returncode != 0  # as with one worker, or who restarts it on failure does not
+
+
 def test_how_a_worker_has_ended_is_said():
     assert runner._ended(-signal.SIGUSR1) == "has ended by SIGUSR1"
     assert runner._ended(-9999) == "has ended with exit code -9999"

@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
+from killing import Batches
 from longtail.blend.shared_space import SharedSpace
 from longtail.data.bags import Bags
 from longtail.training.checkpoints import CheckpointFolder
@@ -173,12 +174,14 @@ class Killer:
 @pytest.mark.parametrize("done", [3, 13])  # of 5 batches an epoch
 def test_a_killed_training_goes_on_to_the_same_bits(tmp_path, texts, done):
     data = toy(texts=texts)
-    whole = a_run()
+    all_batches, left = Batches(), Batches()
+    whole = a_run(None, [all_batches])
     expected = learn(data, whole)
     with pytest.raises(KeyboardInterrupt):
         learn(data, a_run(tmp_path, [Killer(done)]))
-    resumed = a_run(tmp_path)
+    resumed = a_run(tmp_path, [left])
     assert same(learn(data, resumed), expected)
+    assert (left.n < all_batches.n) == (done > 5)  # a checkpoint is of the end of an epoch
     losses = [[entry["loss"] for entry in run.history] for run in (whole, resumed)]
     assert losses[0] == losses[1]
     assert len(losses[0]) == 6

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from torch.nn import functional
 
 import longtail
+from killing import Batches
 from longtail.blend.held_out_lesson import HeldOutLesson
 from longtail.data.dataset import Dataset
 from longtail.data.input_notes import InputWarning
@@ -537,10 +538,12 @@ def test_a_killed_training_goes_on_to_the_same_bits(stage, frozen, tmp_path):
         model = DEXA(**settings, batch_size=32, freeze_encoder=frozen, text_block=not frozen)
         return model.fit_dataset(data, checkpoint_seconds=0, **how).predictor_.scorer.to_arrays()
 
-    expected = fit()
+    all_batches, left = Batches(), Batches()
+    expected = fit(callbacks=[all_batches])
     with pytest.raises(KeyboardInterrupt):
         fit(checkpoint_folder=tmp_path, callbacks=[Killer(stage, 7)])
-    resumed = fit(checkpoint_folder=tmp_path)
+    resumed = fit(checkpoint_folder=tmp_path, callbacks=[left])
+    assert left.n < all_batches.n
     for name, array in expected.items():
         np.testing.assert_array_equal(resumed[name], array, err_msg=name)
 

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_array
 
 import longtail
-from killing import Killer
+from killing import Batches, Killer
 from longtail.blend.encoded import EncodedScorer
 from longtail.cli import main
 from longtail.compiled.blended import BlendedScorer, scorer_around
@@ -72,12 +72,14 @@ def test_an_interrupted_training_goes_on_to_the_same_model(folder, tmp_path, mod
     space = LabelSpace.from_names(["drink", "vehicle"])
     texts = [f"{text} {i}" for i, text in enumerate(TEXTS * 4)]
     data = Dataset(TextColumn.from_strings(texts), None, labels, space)
-    whole = DEXA(**settings).fit_dataset(data)
+    all_batches, left = Batches(), Batches()
+    whole = DEXA(**settings).fit_dataset(data, callbacks=[all_batches])
 
     place = {"checkpoint_folder": tmp_path / "kept", "checkpoint_seconds": 0.0}
     with pytest.raises(KeyboardInterrupt):
         DEXA(**settings).fit_dataset(data, callbacks=[Killer(1)], **place)
-    resumed = DEXA(**settings).fit_dataset(data, **place)
+    resumed = DEXA(**settings).fit_dataset(data, callbacks=[left], **place)
+    assert left.n < all_batches.n
     # Of torch's products the last bit depends on where in memory their arrays came to lie.
     found = [model.predict_topk(TEXTS)[1] for model in (whole, resumed)]
     np.testing.assert_allclose(*found, rtol=1e-5)

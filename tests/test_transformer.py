@@ -28,6 +28,7 @@ from longtail.features.transformer import Transformer, TransformerNetwork, read_
 from longtail.features.transformer_encoder import TransformerEncoder
 from longtail.features.tuned_transformer import TunedTransformer
 from longtail.matching.cluster_scores import NeuralMatcher
+from longtail.matching.transformer_training import TransformerTraining
 from longtail.recipes.deepxml import DeepXML
 from longtail.recipes.xtransformer import XTransformer
 from longtail.scorers.encoders import with_transformers_as
@@ -277,6 +278,19 @@ def test_indexers_read_points_and_label_texts(folder):
     indexers = (PointFeatures(), PointEmbeddings(), LabelTexts())
     model = XTransformer(encoder=str(folder), indexers=indexers, leaf_size=1, n_threads=1)
     assert model.fit(TEXTS, LABELS).score(TEXTS, LABELS) == 1.0
+
+
+def test_each_member_of_an_ensemble_fine_tunes_the_transformer_from_its_start(folder, monkeypatch):
+    started, original = [], TransformerTraining._fine_tune
+
+    def noted(matching, network, *rest):
+        started.append(network.encoder().weights["embeddings.word_embeddings.weight"].copy())
+        return original(matching, network, *rest)
+
+    monkeypatch.setattr(TransformerTraining, "_fine_tune", noted)
+    settings = TUNED | {"epochs": 2, "held_out": 0.0, "indexers": ("features", "texts")}
+    XTransformer(encoder=str(folder), **settings).fit(PAIRS, [pair.split() for pair in PAIRS])
+    np.testing.assert_array_equal(*started)
 
 
 def test_an_ensemble_reads_and_keeps_a_frozen_transformer_once(folder, tmp_path, monkeypatch):

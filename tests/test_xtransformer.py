@@ -8,7 +8,7 @@ import torch
 from scipy.sparse import csr_array
 
 import longtail
-from killing import Killer
+from killing import Batches, Killer
 from longtail.cli.settings import parse_settings, settings_help
 from longtail.data.bags import Bags
 from longtail.errors import InputError
@@ -236,12 +236,15 @@ class TestPatience:
 
     @pytest.mark.parametrize("matcher", ["neural", "linear"])
     def test_goes_on_to_the_same_model(self, data, tmp_path, matcher):
-        whole = XTransformer(**self.STOPPING, matcher=matcher).fit_dataset(data[0])
+        all_batches, left = Batches(), Batches()
+        whole = self.fitted(data[0], None, matcher, all_batches)
         for epoch in (2, len(whole.run_.history)):
             folder, killer = tmp_path / str(epoch), Killer(epoch)
             with pytest.raises(KeyboardInterrupt):
                 self.fitted(data[0], folder, matcher, killer)
-            resumed = self.fitted(data[0], folder, matcher)
+            left.n = 0
+            resumed = self.fitted(data[0], folder, matcher, left)
+            assert left.n < all_batches.n
             arrays, others = (m.predictor_.scorer.to_arrays() for m in (whole, resumed))
             for name, array in arrays.items():
                 np.testing.assert_array_equal(array, others[name], err_msg=name)

@@ -107,8 +107,9 @@ def serve(path: Path, settings: ServerSettings, limits: Limits) -> int:
         return 0 if server.started else 1
     with _shared_metrics() as own_folder:
         application.own_folder = own_folder
-        _Workers(config, sockets=[_listener(config)]).run()
-    return 0
+        workers = _Workers(config, sockets=[_listener(config)])
+        workers.run()
+    return 0 if workers.could_start else STARTUP_FAILURE
 
 
 def _check_address(host: str, port: int) -> None:
@@ -201,6 +202,7 @@ class _Workers(Multiprocess):
 
     def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
         super().__init__(config, sockets)
+        self.could_start = True
         self._asked: dict[Process, float] = {}
         resource_tracker.ensure_running()  # which lets SIGINT through when it begins
         signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
@@ -233,6 +235,7 @@ class _Workers(Multiprocess):
             worker.process.join()
             if worker.exitcode == STARTUP_FAILURE:
                 _log.error("Worker %s could not start, so the server stops.", worker.pid)
+                self.could_start = False
                 self.should_exit.set()
                 return
             how = SILENT if is_alive else _ended(worker.exitcode)
