@@ -7,7 +7,7 @@ from scipy.special import logit
 
 from longtail import LongtailClassifier, load
 from longtail.errors import InputError
-from longtail.explain import _without_word, explain, words_of
+from longtail.explain import _runs_of, _without_word, explain, words_of
 from longtail.recipes.annexml import AnnexML
 from longtail.recipes.attentionxml import AttentionXML
 from longtail.recipes.end_to_end import KimCNNClassifier
@@ -144,7 +144,7 @@ def test_words_are_those_that_the_model_reads():
 def test_a_word_is_found_however_a_text_spells_it(text, word, left):
     """Else a model that reads texts would be asked for the same one again."""
     assert word in words_of(text)
-    assert _without_word(text, word) == left
+    assert _without_word(text, _runs_of(text), word) == left
 
 
 def test_a_script_without_spaces_is_explained_by_character():

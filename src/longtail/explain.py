@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -198,6 +198,7 @@ def _without_each_word(
 ) -> tuple[list[str], list[Bags]]:
     """Return the words that the model knows something of, and the bag of the text without each."""
     words = words_of(text)[:MOST_WORDS]
+    runs = [] if bags.texts is None else _runs_of(text)
     owners = [_owners(vectorizer, column, words) for column in bags.columns.tolist()]
     known, without = [], []
     for word in words:
@@ -205,12 +206,16 @@ def _without_each_word(
         if kept.all() and bags.texts is None:  # a model that reads texts may know more words
             continue
         known.append(word)
-        without.append(_without(bags, kept, text, word))
+        rest = _without(bags, kept)
+        if bags.texts is not None:
+            shorter = _without_word(text, runs, word)
+            rest = rest._replace(texts=np.array([shorter], np.object_))
+        without.append(rest)
     return known, without
 
 
-def _without(bags: Bags, kept: NDArray[np.bool_], text: str, word: str) -> Bags:
-    """Return a bag without some tokens, and its words and text, where it has them, without one."""
+def _without(bags: Bags, kept: NDArray[np.bool_]) -> Bags:
+    """Return a bag without some tokens, also among its words, where it has them in order."""
     values = bags.values[kept]
     # Rows of the vectoriser have unit length, and so has this one if anything is left.
     values = values / max(float(np.linalg.norm(values)), 1e-12)
@@ -219,22 +224,34 @@ def _without(bags: Bags, kept: NDArray[np.bool_], text: str, word: str) -> Bags:
         left = bags.words[0][~np.isin(bags.words[0], bags.columns[~kept])]
         padding = np.full(bags.words.shape[1] - len(left), -1, np.int32)
         rest = rest._replace(words=np.concatenate([left, padding])[None])
-    if bags.texts is not None:
-        rest = rest._replace(texts=np.array([_without_word(text, word)], np.object_))
     return rest
 
 
-def _without_word(text: str, word: str) -> str:
-    """Return a text without a word of `words_of`, which the text may spell otherwise."""
-    if _is_unspaced(word):
-        return re.sub(re.escape(word), " ", text, flags=re.IGNORECASE)
+class _Run(NamedTuple):
+    """Where a text spells what is read as some words, mostly one."""
+
+    start: int
+    stop: int
+    words: list[str]
+
+
+def _runs_of(text: str) -> list[_Run]:
+    """Return the runs of characters between which words end; of scripts with spaces alone."""
     classes = character_classes()[[ord(character) for character in text]]
     kinds = "".join(_KIND_OF_CLASS[found] for found in classes.tolist())
+    found = (run.span() for run in re.finditer("w+(?:s+(?![sw]))?", kinds))
+    return [_Run(start, stop, words_of(text[start:stop])) for start, stop in found]
+
+
+def _without_word(text: str, runs: Sequence[_Run], word: str) -> str:
+    """Return a text without a word of `words_of`, which its runs may spell otherwise."""
+    if _is_unspaced(word):
+        return re.sub(re.escape(word), " ", text, flags=re.IGNORECASE)
     parts, end = [], 0
-    for run in re.finditer("w+(?:s+(?![sw]))?", kinds):
-        if word in words_of(text[run.start() : run.end()]):
-            parts += [text[end : run.start()], " "]
-            end = run.end()
+    for start, stop, words in runs:
+        if word in words:
+            parts += [text[end:start], " "]
+            end = stop
     return "".join([*parts, text[end:]])
 
 

@@ -31,9 +31,9 @@ def places_of_code() -> str:
             "There is no folder to keep compiled code in. Set NUMBA_CACHE_DIR to one that may be "
             "written to."
         )
-    for fault in folders.faults:
+    if folders.faults:
         raise InputError(
-            f"Not all code could be kept in {folders.writable}: {fault}. Mend that, or set "
-            "NUMBA_CACHE_DIR to another folder; then run the same command again."
+            f"Not all code could be kept in {folders.writable}: {folders.faults[0]}. Mend that, or "
+            "set NUMBA_CACHE_DIR to another folder; then run the same command again."
         )
     return " and ".join(map(str, folders.readable))
