@@ -205,3 +205,47 @@ def test_python_calls_no_inner_kernel():
             if source.exists() and name in set(_inner_kernels(source))
         }
         assert not inner & set(_called_by_python(tree)), path
+
+
+def _loops_without_loops(node):
+    for loop in (part for part in ast.walk(node) if isinstance(part, ast.For)):
+        parts = [part for line in loop.body for part in ast.walk(line)]
+        if not any(isinstance(part, ast.For) for part in parts):
+            yield parts
+
+
+INTEGERS = {"n_true", "sum_high", "sum_low"}  # whose sums are the same in any order
+
+
+def _adds_up_while_writing(function):
+    """Whether an innermost loop adds up floats that it reads, and writes to another array."""
+    for parts in _loops_without_loops(function):
+        arrays = [part for part in parts if isinstance(part, ast.Subscript)]
+        written = {ast.unparse(part.value) for part in arrays if isinstance(part.ctx, ast.Store)}
+        read = {ast.unparse(part.value) for part in arrays if isinstance(part.ctx, ast.Load)}
+        added_up = {
+            part.target.id
+            for part in parts
+            if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name)
+        }
+        if written and read - written and added_up - INTEGERS:
+            return True
+    return False
+
+
+def test_loops_that_add_up_do_not_write():
+    """Else the last bit of a sum depends on where in memory its arrays lie: see `fast_kernel`."""
+    functions = (
+        node
+        for path in Path(longtail.__file__).parent.glob("**/*.py")
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+    )
+    fast = [
+        function
+        for function in functions
+        if any("fast" in ast.unparse(decorator) for decorator in function.decorator_list)
+    ]
+    assert len(fast) > 50
+    # `against` of `_step` begins anew with each label: it is no sum over the loop.
+    assert {function.name for function in fast if _adds_up_while_writing(function)} == {"_step"}

@@ -95,16 +95,13 @@ def energy_and_gradient(
     path_gates = terms.path_gates[point]
     n_layers, n_hidden = path_gates.shape
     upper, slope = sums[n_layers], sums[n_layers + 1]
-    energy = np.float32(0)
-    for j in range(len(ids)):
-        gradient[j] = -unaries[j]
-        if ids[j] >= 0:
-            energy -= relaxed[j] * unaries[j]
     for k in range(n_layers):
         _add_up(point, k, relaxed, terms, layers, sums)
+    energy = _energy(ids, relaxed, unaries, path_gates[n_layers - 1], sums[n_layers - 1])
+    for j in range(len(ids)):
+        gradient[j] = -unaries[j]
     for h in range(n_hidden):
         upper[h] = path_gates[n_layers - 1, h]
-        energy += upper[h] * _softplus(sums[n_layers - 1, h])
     for k in range(n_layers - 1, -1, -1):
         for h in range(n_hidden):
             slope[h] = upper[h] * _sigmoid(sums[k, h])
@@ -115,6 +112,20 @@ def energy_and_gradient(
                 for h in range(n_hidden):
                     above += slope[h] * layers.couplings[k - 1, g, h]
                 upper[g] = above * path_gates[k - 1, g]
+    return energy
+
+
+@fast_kernel
+def _energy(
+    ids: NDArray[np.int32], relaxed: Floats, unaries: Floats, gates: Floats, top: Floats
+) -> np.float32:
+    """Return the energy of the labels, given the sums inside the softplus of the top layer."""
+    energy = np.float32(0)
+    for j in range(len(ids)):
+        if ids[j] >= 0:
+            energy -= relaxed[j] * unaries[j]
+    for h in range(len(top)):
+        energy += gates[h] * _softplus(top[h])
     return energy
 
 

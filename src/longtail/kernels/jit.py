@@ -62,7 +62,9 @@ def kernel(function: F) -> F:
 def fast_kernel(function: F) -> F:
     """Like `kernel`, and let sums be re-ordered into vector instructions.
 
-    Not for code that tests for NaN or infinity.
+    Not for code that tests for NaN or infinity. A loop that adds up floats must not write to an
+    array as well: where that one begins less than a few vectors behind one that is read, the loop
+    goes number by number, and its sum is another in the last bit.
     """
     return _compiled(function, fastmath=_FAST_MATH)
 

@@ -107,7 +107,9 @@ def write_ranking_slopes(
             if is_true[point, j]:
                 own = weight / (np.float32(1) + fast_exp(logits[point, j] - of_false))
                 slopes[point, j] = -own
-                of_true += own
+        for j in range(size):
+            if is_true[point, j]:
+                of_true -= slopes[point, j]
         share = of_true / total if largest > _LOWEST else np.float32(0)
         for j in range(size):
             if not is_true[point, j]:

@@ -26,21 +26,20 @@ _AHEAD = 2  # rows of a table that are fetched while another is worked on
 @fast_kernel
 def _sum_row(table: Floats, place: int, text: Floats, out: Floats) -> np.float32:
     """Write the sum of a row, if there is one, and a text, if it has numbers; return its square."""
-    square = np.float32(0)
     if place < 0:
         for d in range(len(out)):
             out[d] = text[d]
-            square += out[d] * out[d]
-        return square
-    row = table[place]
-    if len(text) > 0:
+    elif len(text) > 0:
+        row = table[place]
         for d in range(len(out)):
             out[d] = row[d] + text[d]
-            square += out[d] * out[d]
     else:
+        row = table[place]
         for d in range(len(out)):
             out[d] = row[d]
-            square += out[d] * out[d]
+    square = np.float32(0)
+    for d in range(len(out)):
+        square += out[d] * out[d]
     return square
 
 
