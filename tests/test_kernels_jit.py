@@ -249,3 +249,38 @@ def test_loops_that_add_up_do_not_write():
     assert len(fast) > 50
     # `against` of `_step` begins anew with each label: it is no sum over the loop.
     assert {function.name for function in fast if _adds_up_while_writing(function)} == {"_step"}
+
+
+def _functions():
+    for path in Path(longtail.__file__).parent.glob("**/*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                yield node
+
+
+def test_no_kernel_hands_python_a_named_tuple():
+    """Ctrl-C at that moment would end the process: see `kernel`."""
+    classes = [node for node in _functions() if isinstance(node, ast.ClassDef)]
+    named = {
+        node.name for node in classes if any("NamedTuple" in ast.unparse(b) for b in node.bases)
+    }
+    returning = {
+        node.name
+        for node in _functions()
+        if isinstance(node, ast.FunctionDef)
+        and any(map(_is_compiled, node.decorator_list))
+        and node.returns
+        and any(isinstance(p, ast.Name) and p.id in named for p in ast.walk(node.returns))
+    }
+    assert "new_scratch" in returning
+    for path in Path(longtail.__file__).parent.glob("**/*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        imported = {
+            alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and "kernels" in (node.module or "")
+            for alias in node.names
+        }
+        called = set(_called_by_python(tree)) & (imported | own)
+        assert not called & returning, path

@@ -27,7 +27,13 @@ from longtail.kernels.text import (
     mark_words,
     new_scratch,
 )
-from longtail.kernels.token_numbers import new_tokens, number_texts, numbers_of_keys, weigh_numbers
+from longtail.kernels.token_numbers import (
+    NumberedTokens,
+    new_tokens,
+    number_texts,
+    numbers_of_keys,
+    weigh_numbers,
+)
 from longtail.kernels.token_tables import build_table, column_of
 
 # Every class of character, markers and line feeds among them, in few enough characters to meet.
@@ -184,9 +190,10 @@ def numbered(texts, rules, parts=1):
     known, n_known, rows = new_tokens(), 0, []
     for start, stop in pairwise(np.linspace(0, len(texts), parts + 1).astype(int).tolist()):
         codes, offsets = joined_lines(texts, start, stop, folded_code_points)
-        known, n_known, numbers, lengths = number_texts(
+        arrays, n_known, numbers, lengths = number_texts(
             codes, offsets, start, rules, known, n_known
         )
+        known = NumberedTokens(*arrays)
         rows += np.split(numbers, np.cumsum(lengths)[:-1])[: stop - start]
     keys = [0] * n_known
     for key, entry in known.table[known.table[:, 0] != 0].tolist():
@@ -213,9 +220,10 @@ def test_tokens_are_numbered_counted_and_spelled_as_the_twins_are(texts, parts):
 
 def test_symbols_that_are_words_are_spelled_as_they_were():
     codes = code_points(":-\u2264 \U0001d100\n")
-    known, n_known, _, _ = number_texts(
+    arrays, n_known, _, _ = number_texts(
         codes, np.array([0, codes.size]), 0, rules_of(1, 1, 0), new_tokens(), 0
     )
+    known = NumberedTokens(*arrays)
     spelled = known.spelled[: known.ends[n_known]].tobytes().decode()
     assert (n_known, spelled) == (2, ":-\u2264\U0001d100")
 

@@ -10,7 +10,7 @@ from longtail.data.characters import joined_code_points
 from longtail.data.text_column import TextColumn
 from longtail.kernels.jit import n_usable_cores, over_row_chunks
 from longtail.kernels.text import KIND_BITS
-from longtail.kernels.token_numbers import new_tokens, number_texts, numbers_of_keys
+from longtail.kernels.token_numbers import NumberedTokens, new_tokens, number_texts, numbers_of_keys
 from longtail.kernels.token_tables import LOW_HALF, NOTHING
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.kernels.text import TokenRules
-    from longtail.kernels.token_numbers import NumberedTokens
 
 __all__ = ["CountedTokens", "NumberedTexts", "counted_tokens", "document_frequencies", "kinds_of"]
 
@@ -76,7 +75,7 @@ class _Counter:
 
     def __init__(self, place: int) -> None:
         self.place = place
-        self.tokens: NumberedTokens = new_tokens()
+        self.tokens = new_tokens()
         self.n_tokens = 0
 
     def read(
@@ -84,9 +83,8 @@ class _Counter:
     ) -> NumberedTexts:
         """Give numbers to the tokens of some texts, the first of which is text `start`."""
         known = self.tokens, self.n_tokens
-        self.tokens, self.n_tokens, numbers, lengths = number_texts(
-            codes, offsets, start, rules, *known
-        )
+        tokens, self.n_tokens, numbers, lengths = number_texts(codes, offsets, start, rules, *known)
+        self.tokens = NumberedTokens(*tokens)
         return NumberedTexts(self.place, numbers, lengths)
 
     def keys(self) -> NDArray[np.uint64]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from longtail.kernels.answer import answer_bag
 from longtail.kernels.arrays import read_only
-from longtail.kernels.jit import kernel
+from longtail.kernels.jit import kernel, uncompiled
 from longtail.kernels.scoring import logistic_rows
 from longtail.kernels.text import TokenScratch, encode_into, new_scratch
 
@@ -41,7 +41,7 @@ class TextRoom(NamedTuple):
 
 def new_text_room(rules: TokenRules) -> TextRoom:
     """Return scratch for texts of at most `MOST_CODES` code points."""
-    tokens = new_scratch(MOST_CODES, rules)
+    tokens = uncompiled(new_scratch)(MOST_CODES, rules)
     columns = np.zeros(len(tokens.columns), np.int32)
     values = np.zeros(len(tokens.columns), np.float32)
     own = read_only(columns, np.int32), read_only(values, np.float32)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from pathlib import Path
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import numba
 
@@ -28,6 +28,7 @@ __all__ = [
     "n_usable_cores",
     "n_usable_threads",
     "over_row_chunks",
+    "uncompiled",
 ]
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -52,6 +53,10 @@ if numba.config.DISABLE_JIT:  # many kernels are instructions that Python does n
 
 def kernel(function: F) -> F:
     """Compile `function` once, keep the machine code on disk, and release the global lock in it.
+
+    One that Python calls returns no NamedTuple: where Ctrl-C comes while its result is turned into
+    Python's objects, numba would call the class with what is not there, and end the process. The
+    arrays alone, in a plain tuple, come out as an error: see `longtail.errors.interruptible`.
 
     A kernel whose name begins with `_` is for other kernels alone, and Python must not call it: to
     compile the way from Python into a function of many arrays takes longer than the function.
@@ -96,6 +101,20 @@ def fast_lean_kernel(function: F) -> F:
 def inner_kernel(function: F) -> F:
     """Like `lean_kernel`, for kernels of other files alone: Python must not call it."""
     return _compiled(function, _nrt=False, no_cpython_wrapper=True)
+
+
+def uncompiled(function: F) -> F:
+    """Return what a kernel was compiled from, which may return what it may not to Python.
+
+    Examples
+    --------
+    >>> from longtail.kernels.jit import kernel, uncompiled
+    >>> def doubled(number):
+    ...     return 2 * number
+    >>> uncompiled(kernel(doubled)) is doubled
+    True
+    """
+    return cast("F", cast("Any", function).py_func)
 
 
 def _compiled(function: F, **options: object) -> F:

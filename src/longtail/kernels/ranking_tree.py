@@ -9,11 +9,10 @@ counter, so a tree does not depend on which thread grew it.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from longtail.kernels.forest import Forest
 from longtail.kernels.jit import kernel
 from longtail.kernels.random_bits import first_random, next_random
 from longtail.kernels.sparse_logistic import separate
@@ -57,8 +56,8 @@ class Gains(NamedTuple):
 @kernel
 def grow_tree(
     points: Points, gains: Gains, regression: Regression, leaf_size: int, seed: int, tree: int
-) -> Forest:
-    """Grow one tree.
+) -> tuple[Any, ...]:
+    """Grow one tree, and return the arrays of its `Forest`.
 
     Parameters
     ----------
@@ -115,7 +114,7 @@ def grow_tree(
             n_scores += _mean_labels(gains, own, scratch[0], *room)
         node += 1
         starts[node], leaf_starts[node] = n_weights, n_scores
-    return Forest(
+    return (
         np.zeros(1, np.int32),
         children[:n_nodes].copy(),
         bias[:n_nodes].copy(),

@@ -8,7 +8,7 @@ of theirs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -64,7 +64,6 @@ class NumberedTokens(NamedTuple):
     spelled: NDArray[np.uint8]
 
 
-@kernel
 def new_tokens() -> NumberedTokens:
     """Return room for the first tokens."""
     return NumberedTokens(
@@ -193,14 +192,14 @@ def number_texts(
     rules: TokenRules,
     tokens: NumberedTokens,
     n_tokens: int,
-) -> tuple[NumberedTokens, int, NDArray[np.int32], NDArray[np.int64]]:
+) -> tuple[tuple[Any, ...], int, NDArray[np.int32], NDArray[np.int64]]:
     """Give numbers to the tokens of several texts, and count the texts that have each.
 
     Text ``i`` is ``codes[offsets[i]:offsets[i + 1]]`` and row ``first_row + i`` of them all; no row
     may come twice.
 
-    Return the tokens met so far and how many these are, then the numbers of the texts' tokens,
-    text after text, repeats among them, and how many each text has.
+    Return the arrays of the tokens met so far and how many these are, then the numbers of the
+    texts' tokens, text after text, repeats among them, and how many each text has.
     """
     lengths = np.empty(offsets.shape[0] - 1, np.int64)
     numbers = np.empty(2 * codes.shape[0], np.int32)
@@ -216,7 +215,9 @@ def number_texts(
         n_tokens = _number_text(scratch, n_of_text, stamp, tokens, n_tokens, numbers, n_numbers)
         lengths[row] = n_of_text
         n_numbers += n_of_text
-    return tokens, n_tokens, numbers[:n_numbers].copy(), lengths
+    table, n_texts_of, ends, spelled = tokens
+    of_tokens = (table, n_texts_of, ends, spelled)
+    return of_tokens, n_tokens, numbers[:n_numbers].copy(), lengths
 
 
 @kernel

@@ -12,6 +12,7 @@ from longtail.data.rows import binary, offsets_and_indices, unit_product
 from longtail.data.split import held_out_split
 from longtail.errors import InputError
 from longtail.estimators.estimator import LabelEstimator
+from longtail.kernels.forest import Forest
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.ranking_tree import Gains, grow_tree
 from longtail.kernels.sparse_logistic import Regression
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.kernels.forest import Forest
     from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingRun
 
@@ -150,7 +150,7 @@ class PfastreXML(LabelEstimator):
         trees: dict[int, Forest] = {}
 
         def grow(tree: int, _: int) -> None:
-            trees[tree] = grow_tree(points, gains, regression, self.leaf_size, seed, tree)
+            trees[tree] = Forest(*grow_tree(points, gains, regression, self.leaf_size, seed, tree))
 
         over_row_chunks(grow, n_trees, n_threads=run.n_threads, chunk=1)
         return [trees[tree] for tree in range(n_trees)]
