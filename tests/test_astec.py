@@ -55,11 +55,18 @@ def test_the_reranker_starts_from_the_first_network_and_leaves_it_alone():
     small = {"dimension": 8, "surrogate_epochs": 2, "extreme_epochs": 2, "held_out": 0.0}
     with_one = Astec(**small, reranker_epochs=0).fit(texts, labels).predictor_.scorer
     without = Astec(**small, reranker=False).fit(texts, labels).predictor_.scorer
-    tables = [
-        part.classifier.vectors for part in (with_one.ranker, with_one.reranker, without.ranker)
-    ]
-    np.testing.assert_array_equal(tables[0], tables[1])
-    np.testing.assert_array_equal(tables[0], tables[2])
+    first, again, alone = (
+        {
+            f"{name}.{key}": array
+            for name in ("encoder", "transform", "classifier")
+            for key, array in getattr(part, name).to_arrays().items()
+        }
+        for part in (with_one.ranker, with_one.reranker, without.ranker)
+    )
+    assert first.keys() == again.keys() == alone.keys()
+    for key, array in first.items():
+        np.testing.assert_allclose(again[key], array, rtol=1e-5, err_msg=key)
+        np.testing.assert_array_equal(alone[key], array, err_msg=key)
 
 
 def test_a_label_without_points_is_found_by_its_text():

@@ -126,17 +126,20 @@ def test_what_another_run_has_answered_is_kept_and_can_be_gone_on_with(
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
-def test_other_allowed_labels_are_told(text_model_path, texts, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("option", ["--allowed", "--masked"])
+def test_other_labels_of_an_option_are_told(
+    text_model_path, texts, tmp_path, monkeypatch, capsys, option
+):
     names = tmp_path / "names.txt"
     names.write_text("drink\n", encoding="utf-8")
-    target, more = tmp_path / "out.jsonl", ["--allowed", str(names)]
+    target, more = tmp_path / "out.jsonl", [option, str(names)]
     with monkeypatch.context() as patch:
         stop_after(patch, 2, KeyboardInterrupt)
         assert predict(text_model_path, texts, target, *more) == 130
     names.write_text("drink\nvehicle\n", encoding="utf-8")
     capsys.readouterr()
     assert predict(text_model_path, texts, target, *more) == 0
-    assert "with other --allowed labels." in capsys.readouterr().err
+    assert f"with other {option} labels." in capsys.readouterr().err
 
 
 def test_another_input_is_told(text_model_path, texts, tmp_path, monkeypatch, capsys):

@@ -307,6 +307,10 @@ def test_the_text_is_called_as_in_training(capsys, tmp_path):
         code, out, err = run(capsys, "evaluate", model, path, "--label-pairs", of_labels)
         assert (code, out.splitlines()[1].split()[1]) == (0, "100.00")
         assert ("read as in training: text from 'title'" in err) == (path.suffix == ".csv")
+    told = (tmp_path / "X.csv", "--label-pairs", of_labels, "--text-column", "text")
+    code, out, err = run(capsys, "evaluate", model, *told)
+    assert (code, "as in training" in err) == (0, False)
+    assert out.splitlines()[1].split()[1] != "100.00"
 
 
 def test_a_model_of_texts_is_not_asked_with_a_matrix(place, capsys, tmp_path):

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtail.data.csr import n_labels_of, row_with_repeats
+from longtail.data.csr import n_labels_of, row_with_repeats, with_int32_indices
 from longtail.data.rows import (
     as_rows,
     binary,
@@ -117,3 +117,9 @@ def test_many_ids_may_be_of_very_many_labels():
     assert n_labels_of(ids) == 10_000_002
     with pytest.raises(InputError, match="An id is a row number"):
         n_labels_of(ids[2:])
+
+
+def test_indices_that_int32_cannot_hold_stay_as_they_are():
+    entries = np.ones(1, np.float32), np.array([2**31 + 1]), np.array([0, 1])
+    wide = sp.csr_array(entries, shape=(1, 2**31 + 2))
+    assert with_int32_indices(wide) is wide

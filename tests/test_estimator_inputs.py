@@ -274,6 +274,15 @@ def test_all_probabilities(of_names, of_classes, monkeypatch):
         of_names.predict_proba(TEXTS)
 
 
+def test_a_class_that_is_no_answer_has_no_probability():
+    texts, classes = [f"{word} {i}" for i in range(4) for word in "abcd"], list("abcd") * 4
+    model = Parabel(n_learners=1, leaf_size=2, beam_size=1, n_threads=1).fit(texts, classes)
+    ids, _ = model.predict_topk(texts, 4)
+    is_answer = (ids[:, :, None] == np.arange(4)).any(axis=1)
+    assert not is_answer.all(axis=1).any()
+    assert np.array_equal(model.predict_proba(texts) > 0, is_answer)
+
+
 def test_what_is_one_text_is_no_points_to_any_answer(of_names):
     for ask in (of_names.predict, of_names.predict_topk, of_names.predict_proba):
         with pytest.raises(InputError, match="For one text, pass"):
@@ -513,5 +522,6 @@ def test_classes_that_are_written_otherwise_are_told():
     texts, classes = ["red wine", "old car"] * 20, [0, 1] * 20
     model = LongtailClassifier(dimension=16, n_threads=1).fit(texts, classes)
     assert model.score(texts, classes) == 1.0
+    assert model.score(texts, [0, 7] * 20) == 0.5  # half may be new ones
     with pytest.warns(InputWarning, match="does not know 40 of the 40 classes .* such as '0'.* 0,"):
         assert model.score(texts, [str(one) for one in classes]) == 0.0

@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from longtail import LongtailClassifier
+from longtail.blend import shared_space
 from longtail.blend.candidates import SearchSizes
 from longtail.blend.shared_space import SharedSpace
 from longtail.errors import InputError
@@ -103,6 +104,21 @@ def test_sources_learn_again_for_fewer_epochs_and_slower(settings, expected, mon
     texts, labels = [f"wine {i}" for i in range(100)], [[i % 9] for i in range(100)]
     LongtailClassifier(dimension=8, n_threads=1, **settings).fit(texts, labels)
     assert schedules == expected
+
+
+def test_sources_that_learn_again_begin_with_neighbours(monkeypatch):
+    sizes, batches = [], shared_space.NeighbourhoodBatches
+
+    def noted(*arguments, **named):
+        sizes.append((named["first_size"], named["cluster_size"]))
+        return batches(*arguments, **named)
+
+    monkeypatch.setattr(shared_space, "NeighbourhoodBatches", noted)
+    texts, labels = [f"wine {i}" for i in range(100)], [[i % 9] for i in range(100)]
+    LongtailClassifier(dimension=8, epochs=1, n_threads=1).fit(texts, labels)
+    (first, largest), again = sizes
+    assert first == 1 < largest
+    assert again == (largest, largest)
 
 
 def test_logits_keep_their_scale_where_sources_learn_again(monkeypatch):

@@ -13,6 +13,7 @@ from command_line import SMALL, refused, run
 from longtail import Dataset, DeepXML
 from longtail.costs import available_memory as system
 from longtail.costs.available_memory import available_memory, resident_memory
+from longtail.costs.estimate import workload_of
 from longtail.costs.memory_check import (
     SURE,
     Fit,
@@ -77,6 +78,15 @@ def test_fewer_features_are_no_advice_where_they_are_ready_made(place):
     of_numbers = Dataset.read(place / "sparse.txt")
     found = savings(of_numbers, recipe("one-vs-all")(dimension=4_000_000))
     assert [saving.setting for saving in found] == ["dimension"]
+
+
+def test_fewer_features_are_advice_where_texts_have_many():
+    texts = [" ".join(f"word{i}x{j}" for j in range(30)) for i in range(200)]
+    dataset = Dataset.of(texts, [["drink"], ["vehicle"]] * 100)
+    settings = recipe("one-vs-all")(dimension=2_000, min_df=1)
+    half = workload_of(dataset, settings).n_features // 2
+    found = {saving.setting: saving.value for saving in savings(dataset, settings)}
+    assert found == {"dimension": 1_000, "max_features": half, "word_ngrams": 1}
 
 
 def test_nothing_is_said_of_parts_of_ones_own(dataset):

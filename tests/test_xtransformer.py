@@ -16,7 +16,7 @@ from longtail.estimators.limits import check_settings
 from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.matching.bag_training import BagTraining
 from longtail.matching.cluster_scores import LinearMatcher, NeuralMatcher
-from longtail.matching.cluster_vectors import squared_hinge
+from longtail.matching.cluster_vectors import ClusterVectors, squared_hinge
 from longtail.matching.learnt_matcher import EncodedPoints, LearntMatcher
 from longtail.metrics import precision_at_k
 from longtail.recipes.ngame import NGAME
@@ -25,7 +25,7 @@ from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.joined_features import JoinedFeatures
 from longtail.siamese.pair_losses import DecoupledSoftmax, TripletLoss
 from longtail.surrogates.label_indexing import LabelTexts, PointEmbeddings, PointFeatures
-from longtail.training.batches import AllLabels
+from longtail.training.batches import AllLabels, Batch
 from longtail.training.run import TrainingData, TrainingRun
 from longtail.training.schedule import Schedule
 from small_wordnet import small_wordnet
@@ -59,6 +59,14 @@ class TestMatcher:
         loss, slope = squared_hinge(scores.clone(), batch)
         torch.testing.assert_close(slope, torch.autograd.grad(value, plain)[0])
         assert loss == pytest.approx(value.item() / 24, rel=1e-5)
+
+    def test_the_first_step_is_that_of_the_cluster_that_points_are_in(self):
+        clusters = ClusterVectors(3, 2, CPU)
+        batch = Batch(np.arange(2), None, np.arange(2), np.array([1, 1]))
+        clusters.learn(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), batch, 0.5)
+        vectors, bias = clusters.so_far()
+        np.testing.assert_allclose(bias, [-1, -0.5, -1], rtol=1e-5)
+        np.testing.assert_allclose(vectors, [[0, 0], [0.5**0.5, 0], [0, 0]], rtol=1e-5)
 
     def test_learns_which_clusters_a_point_is_in(self):
         features, random = random_bags(200, 30), np.random.default_rng(1)
