@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.errors import InputError
-from longtail.kernels.arrays import read_only
+from longtail.held_arrays import hold_read_only
 from longtail.kernels.energy import EnergyLayers, PointTerms
 from longtail.named_parts import with_prefix
 from longtail.scorers.ranking import best_first
@@ -101,8 +101,7 @@ class ShortlistEnergy:
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
-        for name in _ARRAYS:
-            object.__setattr__(self, name, read_only(getattr(self, name), np.float32))
+        hold_read_only(self, dict.fromkeys(_ARRAYS, np.float32))
         n_hidden = self.label_vectors.shape[1]
         shapes = [getattr(self, name).shape for name in _ARRAYS[1:]]
         if shapes != [(n_hidden,)] * 3 + [(N_EVIDENCE,)]:

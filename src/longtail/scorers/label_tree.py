@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from longtail.kernels.arrays import read_only
+from longtail.held_arrays import read_only_parts
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.label_tree import TrainedTree, tree_beam_search
 from longtail.named_parts import with_prefix
@@ -192,8 +192,5 @@ def laid_out(
 
 
 def as_kernels_take(tree: TrainedTree) -> TrainedTree:
-    """Return a tree with the types of `_DTYPES`, all arrays as a memory map is; see `read_only`."""
-    arrays: dict[str, Any] = {
-        name: read_only(array, _DTYPES[name]) for name, array in tree._asdict().items()
-    }
-    return TrainedTree(**arrays)
+    """Return a tree with the types of `_DTYPES`, all arrays as memory maps are."""
+    return TrainedTree(**read_only_parts(tree._asdict(), _DTYPES))
