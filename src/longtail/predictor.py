@@ -128,6 +128,11 @@ class Predictor:
         """Number of labels that can be predicted."""
         return self.label_space.n_labels
 
+    @property
+    def most_answers(self) -> int:
+        """As many labels as a point can be answered with, however many it is asked for."""
+        return min(self.n_labels, LARGEST_K)
+
     @overload
     def predict(  # type: ignore[overload-overlap]  # a str is a sequence of str, and one text
         self,
@@ -344,7 +349,6 @@ class Predictor:
             recall_ks=recall_ks,
             propensity=propensity,
             set_aside=set_aside,
-            most_places=LARGEST_K,
         )
 
     def save(self, path: str | Path) -> None:
