@@ -10,7 +10,7 @@ from longtail.cli.before_and_after import (
     comparison_set,
     size_of,
 )
-from longtail.cli.notices import notice
+from longtail.cli.notices import notice, warning
 from longtail.cli.output import result, table
 from longtail.compiled.scorer import CompiledScorer, StorageType
 from longtail.model_folder import ModelFolder, check_target
@@ -66,9 +66,9 @@ def _warn_of_growth(model: Predictor, arguments: argparse.Namespace) -> None:
     if not isinstance(scorer, CompiledScorer):
         return
     if kinds.index(arguments.dtype) < kinds.index(scorer.dtype):
-        notice(
-            f"longtail: warning: {arguments.model} keeps its numbers as {scorer.dtype}. As "
-            f"{arguments.dtype} they take more room and stay rounded, so nothing is gained. For "
-            f"finer ones, train the default recipe with --set storage={arguments.dtype}, or "
-            "compress the model that this one was made from."
+        warning(
+            f"{arguments.model} keeps its numbers as {scorer.dtype}. As {arguments.dtype} they "
+            "take more room and stay rounded, so nothing is gained. For finer ones, train the "
+            f"default recipe with --set storage={arguments.dtype}, or compress the model that this "
+            "one was made from."
         )
