@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from longtail.cli.before_and_after import (
-    add_comparison_arguments,
-    comparison,
-    comparison_set,
-    size_of,
-)
+from longtail.cli.before_and_after import add_comparison_arguments, comparison, comparison_set
 from longtail.cli.notices import notice, warning
 from longtail.cli.output import result, table
 from longtail.compiled.scorer import CompiledScorer, StorageType
@@ -54,8 +49,9 @@ def run_command(arguments: argparse.Namespace) -> int:
             f"{arguments.model} already keeps its numbers as {arguments.dtype}, so this is a copy."
         )
     _warn_of_growth(model, arguments)
+    size = sum(before.sizes.values())  # now: the target may be the same folder
     smaller.save(arguments.target)
-    rows = comparison(model, smaller, size_of(before), arguments.target, dataset)
+    rows = comparison(model, smaller, size, arguments.target, dataset)
     result(table(["", "before", arguments.dtype, "change"], rows))
     return 0
 

@@ -21,7 +21,7 @@ from longtail.demo.report import Evaluation, write_report
 from longtail.errors import InputError
 from longtail.kernels.jit import n_usable_cores
 from longtail.metrics import by_frequency_quantile, evaluate
-from longtail.model_folder import check_target
+from longtail.model_folder import ModelFolder, check_target
 from longtail.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def run_command(arguments: Namespace) -> int:
         statistics={"training": train.describe(), "test": test.describe()},
         evaluation=evaluation,
         examples=examples,
-        file_sizes={path.name: path.stat().st_size for path in sorted(arguments.model.iterdir())},
+        file_sizes=dict(sorted(ModelFolder.open(arguments.model).sizes.items())),
         command=_command(arguments),
         versions=_versions(),
     )
