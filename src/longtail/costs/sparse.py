@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longtail.costs.estimate import BAGS, CENTROIDS, PROCESS
 from longtail.recipes.pfastrexml import n_trees_for
+from longtail.surrogates.label_tree import n_halvings
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload
@@ -102,7 +102,7 @@ class TreeCosts:
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage."""
         w, settings = workload, self.settings
-        depth = math.ceil(math.log2(max(w.n_trained_labels / settings.leaf_size, 1.0)))
+        depth = n_halvings(max(w.n_trained_labels, 1), settings.leaf_size)
         growing = (depth + 1) * w.n_centroid_entries * HALVE
         n_taken = w.n_label_pairs * (w.n_trained_labels / 2**depth + 2 * depth)
         a_tree = growing + n_taken * _time_of_point(w)
