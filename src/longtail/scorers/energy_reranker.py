@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -12,14 +12,17 @@ from longtail.errors import InputError
 from longtail.held_arrays import hold_read_only
 from longtail.kernels.energy import EnergyLayers, PointTerms
 from longtail.named_parts import with_prefix
+from longtail.scorers.energy_inference import EnergyInference
 from longtail.scorers.ranking import best_first
 from longtail.scorers.sigmoid import sigmoid
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
-    from longtail.scorers.energy_inference import EnergyInference
+    from longtail.named_parts import Arrays
     from longtail.scorers.protocols import Scorer
 
     Floats = NDArray[np.float32]
@@ -154,6 +157,16 @@ class ShortlistEnergy:
     def config(self) -> dict[str, Any]:
         """Return the rest as JSON values."""
         return {"bias": self.bias, "size": self.size, "inference": self.inference.config()}
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> Self:
+        """Make it again from `config` and `to_arrays`."""
+        return cls(
+            **{name: arrays[name] for name in _ARRAYS},
+            bias=config["bias"],
+            size=config["size"],
+            inference=EnergyInference(**config["inference"]),
+        )
 
 
 @dataclass(frozen=True)

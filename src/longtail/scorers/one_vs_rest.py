@@ -10,7 +10,7 @@ import numpy as np
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.one_vs_rest import best_of_all
 from longtail.named_parts import with_prefix
-from longtail.scorers.label_tree import LabelTreeScorer, as_kernels_take, laid_out
+from longtail.scorers.label_tree import as_kernels_take, laid_out, tree_from
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:
@@ -103,6 +103,10 @@ class OneVsRestScorer:
         }
 
     @classmethod
-    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> OneVsRestScorer:
-        """Make it again from `config` and `to_arrays`."""
-        return cls(LabelTreeScorer.from_parts(config["blocks"], arrays).tree)
+    def from_parts(
+        cls,
+        config: Mapping[str, Any],  # noqa: ARG003 - says nothing more
+        arrays: Arrays,
+    ) -> OneVsRestScorer:
+        """Make it again from `to_arrays`."""
+        return cls(tree_from(arrays))
