@@ -256,7 +256,7 @@ class Predictor:
         n_threads: int | None,
         restriction: Restriction | None,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """See `predict_topk`; without a restriction, of no more labels than the model has."""
+        """See `predict_topk`; there may be fewer columns: the model may have fewer labels."""
         one = self._one if restriction is None and is_one_text(X) else None
         n_possible = min(k, self.n_labels)
         if one is not None:

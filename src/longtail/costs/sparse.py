@@ -25,7 +25,7 @@ MORE_PASSES = 2.2  # of DiSMEC, whose machines are trained to a smaller toleranc
 HALVE = 2e-8  # an entry of the labels' centroids, each time that labels are halved
 
 OF_NEGATIVES = 4  # weights of a label over the tokens of its points
-STRONG = 3.0  # that over `prune` is how many entries points may have before weights are dropped
+STRONG = 3.0  # of points with at most STRONG / prune entries, no weight is small enough to drop
 WEIGHT = 12  # bytes of a weight: feature, value, and which child it is of
 LAID_OUT = 60  # bytes of a weight while a tree is laid out for search
 

@@ -96,10 +96,10 @@ class OneVsRestScorer:
 
     def config(self) -> dict[str, Any]:
         """See `Scorer.config`."""
-        n_blocks = len(self.blocks.child_starts) - 2  # of which none is left out
+        n_blocks = len(self.blocks.child_starts) - 2
         return {
             "kind": "one-vs-rest",
-            "blocks": {"kind": "label-tree", "beam_size": n_blocks},  # as folders have them
+            "blocks": {"kind": "label-tree", "beam_size": n_blocks},  # not read: the format has it
         }
 
     @classmethod
