@@ -18,6 +18,7 @@ import numpy as np
 from benchmarks.command import parser_of, positive, run
 from longtail import Dataset
 from longtail.data import InputWarning
+from longtail.data.blocks import points_of
 from longtail.data.split import held_out_split
 from longtail.energy.reranking import RERANKINGS
 from longtail.metrics import precision_at_k
@@ -69,7 +70,7 @@ def main() -> None:
         random = np.random.default_rng(arguments.seed)
         train = train.take(np.sort(random.permutation(train.n_points)[: arguments.most]))
     kind, settings = recipe(arguments.recipe), {"random_state": arguments.seed, "n_threads": 1}
-    every = train.texts if train.features is None else train.features
+    every = points_of(train)
     kept, aside = held_out_split(every, 0.1, arguments.seed)
     first = kind(**settings).fit_dataset(train.take(kept)).predictor_
     model = kind(**settings).fit_dataset(train)
@@ -82,8 +83,8 @@ def main() -> None:
         unknown_labels="extend",
     )
     predictor, some = model.predictor_, train.take(aside)
-    asides = first.bags(some.texts if some.features is None else some.features)
-    points = predictor.bags(test.texts if test.features is None else test.features)
+    asides = first.bags(points_of(some))
+    points = predictor.bags(points_of(test))
     print("| | P@1 | P@3 | P@5 | gain on points set aside | CPU ms a query |\n" + "|---" * 6 + "|")
     print(row("alone", predictor.scorer, points, test, 0.0))
     for name, training in RERANKINGS.items():

@@ -16,6 +16,7 @@ from benchmarks.command import run
 from benchmarks.kept_back import split_as_asked
 from longtail import LongtailClassifier
 from longtail.compiled.expanded import expanded
+from longtail.data.blocks import points_of
 from longtail.index import ExactIndex
 from longtail.kernels.jit import n_usable_cores
 from longtail.metrics import recall_at_k
@@ -32,7 +33,7 @@ def main() -> None:
     train, points, seed = split_as_asked(__doc__)
     model = LongtailClassifier(random_state=seed, storage="float32").fit_dataset(train).predictor_
     points = points.take(np.arange(min(points.n_points, MOST_ASKED)))
-    bags = model.bags(points.features if points.texts is None else points.texts)
+    bags = model.bags(points_of(points))
     scorer, n_threads = expanded(cast("CompiledScorer", model.scorer)), n_usable_cores()
     asked, head = scorer.encoder.encode(bags, n_threads), scorer.heads[0]
     known = np.flatnonzero(head.row_of_label >= 0)

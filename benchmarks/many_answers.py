@@ -15,6 +15,7 @@ import numpy as np
 from benchmarks.command import run
 from benchmarks.kept_back import split_as_asked
 from longtail import LongtailClassifier
+from longtail.data.blocks import points_of
 from longtail.data.csr import with_entries
 from longtail.metrics import precision_at_k, recall_at_k
 
@@ -33,7 +34,7 @@ def main() -> None:
     train, points, seed = split_as_asked(__doc__)
     model = LongtailClassifier(random_state=seed).fit_dataset(train).predictor_
     scorer = cast("CompiledScorer", model.scorer)
-    bags = model.bags(points.features if points.texts is None else points.texts)
+    bags = model.bags(points_of(points))
     by_vector = scorer.with_further_scales(float(scorer.parts.further_scale), 0.0)
     has_points = np.bincount(train.labels.indices, minlength=train.n_labels) > 0
     unseen = with_entries(points.labels, ~has_points[points.labels.indices])

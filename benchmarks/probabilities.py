@@ -19,6 +19,7 @@ from scipy.stats import rankdata
 from benchmarks.command import run
 from benchmarks.kept_back import split_of, training_parser
 from longtail import LongtailClassifier
+from longtail.data.blocks import points_of
 from longtail.metrics.hits import true_among
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def main() -> None:
     arguments = training_parser(__doc__).parse_args()
     train, points = split_of(arguments)
     model = LongtailClassifier(random_state=arguments.seed).fit_dataset(train)
-    asked = points.features if points.texts is None else points.texts
+    asked = points_of(points)
     ids, probabilities = model.predictor_.predict_topk(asked, 5)
     is_right = true_among(ids, points.labels)
     print("| best labels |" + "".join(f" {column} |" for column in COLUMNS))

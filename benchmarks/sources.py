@@ -19,6 +19,7 @@ from benchmarks.kept_back import split_as_asked
 from longtail import LongtailClassifier
 from longtail.blend.network_training import NetworkTraining
 from longtail.compiled.expanded import expanded
+from longtail.data.blocks import points_of
 from longtail.metrics import inverse_propensities, precision_at_k, ps_precision_at_k
 from longtail.scorers.ranking import best_first
 from longtail.training.run import TrainingRun
@@ -37,7 +38,7 @@ def main() -> None:
     train, points, seed = split_as_asked(__doc__)
     model = LongtailClassifier(random_state=seed).fit_dataset(train).predictor_
     scorer = expanded(cast("CompiledScorer", model.scorer))
-    bags = model.bags(points.features if points.texts is None else points.texts)
+    bags = model.bags(points_of(points))
     evidence = scorer.evidence(bags, torch.get_num_threads())
     names = source_names(scorer)
     table = Table(evidence, points, scorer, train.n_points, seed)

@@ -356,7 +356,7 @@ def test_a_point_with_many_pairs_costs_others_nothing(place, monkeypatch):
     usual, of_usual = set_aside(*predict(model, points, model.n_labels), csr_array(pairs))
     monkeypatch.setattr(Predictor, "predict_topk", noting)
     monkeypatch.setattr("longtail.data.blocks.POINTS_AT_ONCE", 3)
-    found = list(answers_to(model, points, 3, csr_array(pairs), most=model.n_labels))
+    found = list(answers_to(model, points, 3, csr_array(pairs)))
     assert asked == [8, *[3] * (len(found) - 1)]
     ids, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
     np.testing.assert_array_equal(ids, usual[:, :3])

@@ -28,6 +28,7 @@ from benchmarks.command import chosen, parser_of, positive, run
 from benchmarks.data_folder import file_in, labels_in, read_test, read_train
 from longtail.cli.settings import parse_settings, setting_names
 from longtail.data import InputWarning
+from longtail.data.blocks import points_of
 from longtail.data.split import held_out_split
 from longtail.errors import InputError
 from longtail.recipes.names import DEFAULT_RECIPE, RECIPES, recipe
@@ -180,7 +181,7 @@ def data_for(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
         drawn = np.random.default_rng(0).permutation(train.n_points)[: arguments.points]
         train = train.take(np.sort(drawn))
     if arguments.dev:
-        points = train.features if train.texts is None else train.texts
+        points = points_of(train)
         kept, scored = held_out_split(points, DEV_SHARE, 0)
         return train.take(kept), train.take(scored)
     return train, read_test(file_in(arguments.data, "test"), labels_in(arguments.data), train)

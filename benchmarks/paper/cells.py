@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.data.blocks import points_of
 from longtail.errors import InputError
 from longtail.metrics.hits import find_hits
 
@@ -68,7 +69,7 @@ def precisions(predictor: Predictor | OnFeatures, test: Dataset) -> Precisions:
     """Return P@1 and P@5 of each point (n, 2), in percent."""
     if test.label_space.names is not None:
         test = test.relabelled(predictor.label_space)
-    points = test.texts if test.features is None else test.features
+    points = points_of(test)
     hits = find_hits(predictor.predict_topk(points, max(PAIRED))[0], test.labels, max(PAIRED))
     counts = [np.bincount(hits.up_to(k).points, minlength=test.n_points) / k for k in PAIRED]
     return 100 * np.stack(counts, axis=1)

@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks.drawing import INK, OTHERS, OURS, svg_of
 from longtail.classifiers.shortlisted import FullOneVsAll, ShortlistedOneVsAll
+from longtail.data.blocks import points_of
 from longtail.metrics import by_frequency_quantile
 from longtail.negatives.samplers import FrequentLabels, UniformLabels
 from longtail.recipes.mach import MACH
@@ -99,7 +100,7 @@ def quantiles(fitted: Fitted, train: Dataset, test: Dataset) -> Figure:
     """
     counts = np.asarray(train.labels.sum(axis=0)).ravel()
     place = np.where(counts > 0, np.cumsum(counts > 0) - 1, -1)
-    points = test.texts if test.features is None else test.features
+    points = points_of(test)
     methods = (
         Variant("methods", "Astec", astec(lambda _: {})),
         Variant("methods", "Parabel", named(Parabel)),

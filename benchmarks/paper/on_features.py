@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from scipy.sparse import csr_array
 
+from longtail.data.blocks import points_of
 from longtail.metrics.propensity import USUAL_PROPENSITY
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class OnFeatures:
 
     def _seen(self, dataset: Dataset) -> Dataset:
         """Return the same points as features."""
-        points = dataset.texts if dataset.features is None else dataset.features
+        points = points_of(dataset)
         return replace(dataset, texts=None, features=self._vectors(points))
 
     def _vectors(self, X: Any) -> csr_array:

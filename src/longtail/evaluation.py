@@ -42,7 +42,6 @@ def evaluate_model(
     recall_ks: Sequence[int],
     propensity: tuple[float, float],
     set_aside: csr_array | None,
-    most_places: int,
 ) -> dict[str, float]:
     """Return all metrics of the answers to a test set, asked block by block.
 
@@ -51,8 +50,6 @@ def evaluate_model(
     model : Predictor
     dataset, ks, recall_ks, propensity, set_aside
         See `Predictor.evaluate`.
-    most_places : int
-        As many labels as the model can be asked for.
 
     Examples
     --------
@@ -62,7 +59,7 @@ def evaluate_model(
     >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
     >>> model = LongtailClassifier().fit(texts, labels).predictor_
     >>> test, ks = Dataset.of(["rose wine", "new car"], [["drink"], ["drink"]]), (1, 2)
-    >>> more = {"recall_ks": (), "propensity": (0.55, 1.5), "set_aside": None, "most_places": 2}
+    >>> more = {"recall_ks": (), "propensity": (0.55, 1.5), "set_aside": None}
     >>> found = evaluate_model(model, test, ks, **more)
     >>> found["P@1"], found["P@2"]  # the second point has its label in the second place
     (50.0, 50.0)
@@ -75,9 +72,7 @@ def evaluate_model(
         if dataset is not given:
             set_aside = _in_ids_of(model.label_space, given, set_aside)
     _check_labels(dataset, model.label_space)
-    most = min(model.n_labels, most_places)
-    deepest = deepest_place(ks, recall_ks)
-    answers = list(answers_to(model, points_of(dataset), deepest, set_aside, most))
+    answers = list(answers_to(model, points_of(dataset), deepest_place(ks, recall_ks), set_aside))
     return evaluate(
         np.concatenate([ids for ids, _ in answers]),
         np.concatenate([scores for _, scores in answers]),
@@ -92,11 +87,12 @@ def evaluate_model(
 
 
 def answers_to(
-    model: Predictor, points: Points, n_places: int, aside: csr_array | None, most: int
+    model: Predictor, points: Points, n_places: int, aside: csr_array | None
 ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float32]]]:
     """Yield ids and scores (n, n_places) of points in blocks, some pairs removed.
 
-    A point with many pairs makes others answer more only in its own block.
+    Before pairs are removed, all points of a block are asked for as many labels more as the one
+    with the most pairs has of them; those of other blocks are not.
 
     Parameters
     ----------
@@ -106,8 +102,6 @@ def answers_to(
         Labels of a point that are measured.
     aside : csr_array (n_points, n_labels) or None
         The pairs.
-    most : int
-        As many labels as the model can be asked for.
 
     Examples
     --------
@@ -118,14 +112,15 @@ def answers_to(
     >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
     >>> model = LongtailClassifier().fit(texts, labels).predictor_
     >>> points, aside = TextColumn.from_strings(["wine", "car"]), csr_array([[1, 0], [0, 0]])
-    >>> [ids.tolist() for ids, _ in answers_to(model, points, 1, aside, most=2)]
+    >>> [ids.tolist() for ids, _ in answers_to(model, points, 1, aside)]
     [[[1], [1]]]
     """
     start = 0
     for block in blocks_of(points):
         stop = start + n_points_of(block)
         own = None if aside is None else aside[start:stop]
-        ids, scores = model.predict_topk(block, places_to_predict(n_places, own, most))
+        n_asked = places_to_predict(n_places, own, model.most_answers)
+        ids, scores = model.predict_topk(block, n_asked)
         if own is None:
             yield ids, scores
         else:

@@ -316,6 +316,11 @@ class ModelFolder:
                 unread[folder / name] = buffer, record.sha256
         return cls(folder, manifest, MappedArrays(arrays), {} if verify else unread)
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The size of every file by name, in bytes; those of `files`, and the manifest's."""
+        return {**self.files, MANIFEST: (self.path / MANIFEST).stat().st_size}
+
     def check_arrays(self) -> None:
         """Read every file of arrays, as it is mapped, and compare its checksum, if `open` did not.
 

@@ -128,6 +128,11 @@ class Predictor:
         """Number of labels that can be predicted."""
         return self.label_space.n_labels
 
+    @property
+    def most_answers(self) -> int:
+        """As many labels as a point can be answered with, however many it is asked for."""
+        return min(self.n_labels, LARGEST_K)
+
     @overload
     def predict(  # type: ignore[overload-overlap]  # a str is a sequence of str, and one text
         self,
@@ -251,7 +256,7 @@ class Predictor:
         n_threads: int | None,
         restriction: Restriction | None,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """See `predict_topk`; without a restriction, of no more labels than the model has."""
+        """See `predict_topk`; there may be fewer columns: the model may have fewer labels."""
         one = self._one if restriction is None and is_one_text(X) else None
         n_possible = min(k, self.n_labels)
         if one is not None:
@@ -344,7 +349,6 @@ class Predictor:
             recall_ks=recall_ks,
             propensity=propensity,
             set_aside=set_aside,
-            most_places=LARGEST_K,
         )
 
     def save(self, path: str | Path) -> None:

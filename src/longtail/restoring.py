@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
@@ -19,7 +20,6 @@ from longtail.scorers.calibration import Calibration
 from longtail.scorers.deepxml import DeepXMLScorer
 from longtail.scorers.encoders import sharing_transformers
 from longtail.scorers.energy import EnergyScorer
-from longtail.scorers.energy_inference import EnergyInference
 from longtail.scorers.energy_reranker import EnergyReranker, ShortlistEnergy
 from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.forest import ForestScorer
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from longtail.named_parts import Arrays
     from longtail.scorers.protocols import Scorer
 
-__all__ = ["PredictorParts", "check_kept", "parts_in", "scorer_from"]
+__all__ = ["SCORERS", "PredictorParts", "check_kept", "parts_in", "scorer_from"]
 
 
 class PredictorParts(TypedDict):
@@ -136,8 +136,7 @@ def _check_sizes(parts: PredictorParts) -> None:
 
 def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
     """Return the scorer that a model folder describes."""
-    scorer: Scorer = _kinds()[config["kind"]](config, arrays)
-    return scorer
+    return SCORERS[config["kind"]](config, arrays)
 
 
 def check_kept(scorer: Scorer, config: Mapping[str, Any]) -> None:
@@ -151,35 +150,12 @@ def check_kept(scorer: Scorer, config: Mapping[str, Any]) -> None:
         ...
     longtail.errors.InputError: The scorer is a str, which a model folder could not be opened ...
     """
-    if config.get("kind") not in _kinds():
+    if config.get("kind") not in SCORERS:
         raise InputError(
             f"The scorer is {named(scorer)}, which a model folder could not be opened with: it "
             "holds arrays and no code. Return one of those in longtail.scorers, or keep the model "
             "in memory."
         )
-
-
-def _kinds() -> Mapping[str, Callable[..., Any]]:
-    """Return how scorers are made again, by the kind that a folder names."""
-    return {
-        "annexml": AnnexMLScorer.from_parts,
-        "blended": BlendedScorer.from_parts,
-        "compiled": CompiledScorer.from_parts,
-        "deepxml": DeepXMLScorer.from_parts,
-        "encoded": EncodedScorer.from_parts,
-        "energy": EnergyScorer.from_parts,
-        "energy-reranked": _reranked_from,
-        "ensemble": _ensemble_from,
-        "forest": ForestScorer.from_parts,
-        "joined-tree": JoinedTreeScorer.from_parts,
-        "label-attention": LabelAttentionScorer.from_parts,
-        "label-tree": LabelTreeScorer.from_parts,
-        "one-vs-rest": OneVsRestScorer.from_parts,
-        "probabilistic-tree": ProbabilisticTreeScorer.from_parts,
-        "slice": SliceScorer.from_parts,
-        "hashed-labels": HashedLabelsScorer.from_parts,
-        "one-vs-all": OneVsAllScorer.from_parts,
-    }
 
 
 def _ensemble_from(config: Mapping[str, Any], arrays: Arrays) -> EnsembleScorer:
@@ -195,9 +171,30 @@ def _ensemble_from(config: Mapping[str, Any], arrays: Arrays) -> EnsembleScorer:
 
 def _reranked_from(config: Mapping[str, Any], arrays: Arrays) -> EnergyReranker:
     """Make a re-ranker again, and the scorer that it re-orders."""
-    settings = dict(config["energy"])
-    inference = EnergyInference(**settings.pop("inference"))
-    parts: dict[str, Any] = without_prefix("reranker-energy/", arrays)
-    energy = ShortlistEnergy(**parts, **settings, inference=inference)
+    energy = without_prefix("reranker-energy/", arrays)
     scorer = scorer_from(config["scorer"], without_prefix("reranked-", arrays))
-    return EnergyReranker(scorer, energy)
+    return EnergyReranker(scorer, ShortlistEnergy.from_parts(config["energy"], energy))
+
+
+# What a model folder calls them, and how each is made again.
+SCORERS: Mapping[str, Callable[[Mapping[str, Any], Arrays], Scorer]] = MappingProxyType(
+    {
+        "annexml": AnnexMLScorer.from_parts,
+        "blended": BlendedScorer.from_parts,
+        "compiled": CompiledScorer.from_parts,
+        "deepxml": DeepXMLScorer.from_parts,
+        "encoded": EncodedScorer.from_parts,
+        "energy": EnergyScorer.from_parts,
+        "energy-reranked": _reranked_from,
+        "ensemble": _ensemble_from,
+        "forest": ForestScorer.from_parts,
+        "hashed-labels": HashedLabelsScorer.from_parts,
+        "joined-tree": JoinedTreeScorer.from_parts,
+        "label-attention": LabelAttentionScorer.from_parts,
+        "label-tree": LabelTreeScorer.from_parts,
+        "one-vs-all": OneVsAllScorer.from_parts,
+        "one-vs-rest": OneVsRestScorer.from_parts,
+        "probabilistic-tree": ProbabilisticTreeScorer.from_parts,
+        "slice": SliceScorer.from_parts,
+    }
+)

@@ -11,6 +11,7 @@ from longtail.blend.search_indices import index_of_labels, index_of_points
 from longtail.data.assembled import taken
 from longtail.data.csr import fits_rows, is_within
 from longtail.errors import InputError
+from longtail.held_arrays import hold_read_only
 from longtail.index.biased import as_bias, some_of
 from longtail.index.stored import index_from_arrays, n_rows_of
 from longtail.kernels.arrays import read_only
@@ -215,8 +216,8 @@ class CandidateSearch:
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
-        for name in ("label_of_row", "label_starts", "label_ids", "popular"):
-            object.__setattr__(self, name, read_only(getattr(self, name), np.int32))
+        ids = ("label_of_row", "label_starts", "label_ids", "popular")
+        hold_read_only(self, dict.fromkeys(ids, np.int32))
         fits = (
             len(self.label_of_row) == n_rows_of(self.label_index)
             and len(self.label_starts) == n_rows_of(self.point_index) + 1

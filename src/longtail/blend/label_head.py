@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.errors import InputError
+from longtail.held_arrays import hold_read_only
 from longtail.index.stored import search_rows_of
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
@@ -75,8 +76,7 @@ class LabelHead:
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
-        object.__setattr__(self, "row_of_label", read_only(self.row_of_label, np.int32))
-        object.__setattr__(self, "bias", read_only(self.bias, np.float32))
+        hold_read_only(self, {"row_of_label": np.int32, "bias": np.float32})
         rows = self.row_of_label
         if (
             len(rows) != len(self.bias)

@@ -14,6 +14,7 @@ from longtail.blend.matches import Matches
 from longtail.data.bags import Bags
 from longtail.data.csr import csr_from_rows, fits_rows
 from longtail.errors import InputError
+from longtail.held_arrays import hold_read_only
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.relations import best_links, best_matches, link_votes, sharpen_rows
@@ -207,8 +208,7 @@ class LabelRelations:
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
-        for name, dtype in _DTYPES.items():
-            object.__setattr__(self, name, read_only(getattr(self, name), dtype))
+        hold_read_only(self, _DTYPES)
         n_labels = self.texts.n_labels
         postings = (self.posting_starts, self.posting_labels, self.posting_weights)
         links = (self.link_starts, self.link_labels, self.link_weights)

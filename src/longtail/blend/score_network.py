@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.errors import InputError
-from longtail.kernels.arrays import read_only
+from longtail.held_arrays import hold_read_only
 from longtail.kernels.blend import (
     LARGEST_VIEW,
     N_CONTEXT_VIEWS,
@@ -83,8 +83,7 @@ class ScoreNetwork:
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
-        for part in fields(self):
-            object.__setattr__(self, part.name, read_only(getattr(self, part.name), np.float32))
+        hold_read_only(self, {part.name: np.float32 for part in fields(self)})
         shapes = tuple(getattr(self, part.name).shape for part in fields(self))
         views, hidden1, hidden2 = self.centre.shape, self.bias1.shape, self.bias2.shape
         layers = (views, views, views + hidden1, hidden1, hidden1 + hidden2, hidden2, hidden2)

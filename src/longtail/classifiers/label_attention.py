@@ -46,7 +46,8 @@ __all__ = ["HeldOutLevel", "LabelAttention"]
 
 GATES = ("weight_ih_l0", "weight_hh_l0")
 ROWS_AT_ONCE = 256
-# Of Adam, for LSTM and layers: its steps are about that long, those of the tables' Adagrad shrink.
+# Of Adam, for LSTM and layers, whose steps stay about as long as its rate. The tables have Adagrad,
+# whose steps become shorter, and so a greater rate to begin with.
 NETWORK_RATE = 2e-3
 TINY = np.finfo(np.float32).tiny
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from longtail import __version__
 from longtail.cli.commands import COMMANDS, check_first_places
 from longtail.cli.interrupts import STOPPED, code_of, stoppable
-from longtail.cli.notices import notice
+from longtail.cli.notices import notice, warning
 from longtail.cli.parser import CommandParser
 from longtail.errors import NO_SPACE, InputError, LongtailError, did_you_mean
 from longtail.log import heard_by
@@ -223,7 +223,7 @@ def _warnings_as_notices() -> Iterator[None]:
     """Write warnings as plain lines: where in our code they arose is of no use to a user."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        notice(f"longtail: warning: {message}")
+        warning(str(message))
 
     with warnings.catch_warnings():
         warnings.filterwarnings("default", module="longtail")

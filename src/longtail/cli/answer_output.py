@@ -1,4 +1,4 @@
-"""Where the lines of answers go: standard output, a file, or one that is gone on with."""
+"""Where the lines of answers go: standard output, a pipe, or a file that can be resumed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["PlainOutput", "opened"]
 
 
 class PlainOutput:
-    """An output that nothing can be gone on with; all else is as in a `BlockWriter`.
+    """An output that cannot be resumed; all else is as in a `BlockWriter`.
 
     Parameters
     ----------

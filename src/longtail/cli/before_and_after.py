@@ -13,7 +13,6 @@ from longtail.cli.notices import notice
 from longtail.cli.output import bytes_text
 from longtail.cli.own_columns import check_file_of
 from longtail.data.input_notes import InputWarning
-from longtail.manifest import MANIFEST
 from longtail.metrics.hits import USUAL_PLACES
 from longtail.model_folder import ModelFolder
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from longtail.data.dataset import Dataset
     from longtail.predictor import Predictor
 
-__all__ = ["add_comparison_arguments", "comparison", "comparison_set", "size_of"]
+__all__ = ["add_comparison_arguments", "comparison", "comparison_set"]
 
 N_TIMED = 100
 
@@ -67,7 +66,7 @@ def comparison(
     texts : sequence of str
         Of which some are answered one by one, to see how long that takes.
     """
-    after = size_of(ModelFolder.open(target))
+    after = sum(ModelFolder.open(target).sizes.values())
     rows = [["size", bytes_text(size), bytes_text(after), f"{100 * after / size:.0f} %"]]
     if texts:
         own, others = (_milliseconds(one, texts[:N_TIMED]) for one in (model, other))
@@ -100,8 +99,3 @@ def _precisions(model: Predictor, dataset: Dataset) -> dict[str, float]:
         warnings.simplefilter("ignore", InputWarning)
         metrics = model.evaluate(dataset, USUAL_PLACES, recall_ks=USUAL_PLACES)
     return {f"P@{k}": metrics[f"P@{k}"] for k in USUAL_PLACES}
-
-
-def size_of(folder: ModelFolder) -> int:
-    """Return the size of all files, in bytes."""
-    return sum(folder.files.values()) + (folder.path / MANIFEST).stat().st_size

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from longtail.cli.before_and_after import (
-    add_comparison_arguments,
-    comparison,
-    comparison_set,
-    size_of,
-)
-from longtail.cli.notices import notice
+from longtail.cli.before_and_after import add_comparison_arguments, comparison, comparison_set
+from longtail.cli.notices import notice, warning
 from longtail.cli.output import result, table
 from longtail.compiled.scorer import CompiledScorer, StorageType
 from longtail.model_folder import ModelFolder, check_target
@@ -54,8 +49,9 @@ def run_command(arguments: argparse.Namespace) -> int:
             f"{arguments.model} already keeps its numbers as {arguments.dtype}, so this is a copy."
         )
     _warn_of_growth(model, arguments)
+    size = sum(before.sizes.values())  # now: the target may be the same folder
     smaller.save(arguments.target)
-    rows = comparison(model, smaller, size_of(before), arguments.target, dataset)
+    rows = comparison(model, smaller, size, arguments.target, dataset)
     result(table(["", "before", arguments.dtype, "change"], rows))
     return 0
 
@@ -66,9 +62,9 @@ def _warn_of_growth(model: Predictor, arguments: argparse.Namespace) -> None:
     if not isinstance(scorer, CompiledScorer):
         return
     if kinds.index(arguments.dtype) < kinds.index(scorer.dtype):
-        notice(
-            f"longtail: warning: {arguments.model} keeps its numbers as {scorer.dtype}. As "
-            f"{arguments.dtype} they take more room and stay rounded, so nothing is gained. For "
-            f"finer ones, train the default recipe with --set storage={arguments.dtype}, or "
-            "compress the model that this one was made from."
+        warning(
+            f"{arguments.model} keeps its numbers as {scorer.dtype}. As {arguments.dtype} they "
+            "take more room and stay rounded, so nothing is gained. For finer ones, train the "
+            f"default recipe with --set storage={arguments.dtype}, or compress the model that this "
+            "one was made from."
         )

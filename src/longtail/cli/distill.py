@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from longtail.cli.before_and_after import (
-    add_comparison_arguments,
-    comparison,
-    comparison_set,
-    size_of,
-)
+from longtail.cli.before_and_after import add_comparison_arguments, comparison, comparison_set
 from longtail.cli.files import check_inputs
 from longtail.cli.notices import notice
 from longtail.cli.output import counted, result, table
@@ -60,8 +55,9 @@ def run_command(arguments: argparse.Namespace) -> int:
         "transformer ..."
     )
     student, cosine = distilled(model, texts)
+    size = sum(before.sizes.values())  # now: the target may be the same folder
     student.save(arguments.target)
     rows = [["cosine to the transformer", "1.000", f"{cosine:.3f}", ""]]
-    rows += comparison(model, student, size_of(before), arguments.target, dataset, texts)
+    rows += comparison(model, student, size, arguments.target, dataset, texts)
     result(table(["", "before", "distilled", "change"], rows))
     return 0

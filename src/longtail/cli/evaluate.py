@@ -261,12 +261,18 @@ def _asked_of_other(
 
 def _answers(model: Predictor, asked: _Asked, places: tuple[int, ...]) -> _Answers:
     """Ask a model for the labels of a test set."""
-    dataset, aside = asked.points, asked.aside
-    _say_if_trained_otherwise(model, is_filtered=aside is not None)
-    most = min(model.n_labels, LARGEST_K)
-    n_places = deepest_place(places, USUAL_RECALL_PLACES)
-    ids, scores, seconds = _predictions(model, dataset, n_places, aside, most)
-    return _Answers(ids, scores, dataset.labels, seconds)
+    _say_if_trained_otherwise(model, is_filtered=asked.aside is not None)
+    points, n_places = points_of(asked.points), deepest_place(places, USUAL_RECALL_PLACES)
+    model.predict_topk(points[:2], n_places)  # loads the compiled code, which is not to be timed
+    started = time.perf_counter()
+    blocks = []
+    with bar("evaluate", asked.points.n_points, unit=" points") as shown:
+        for answers in answers_to(model, points, n_places, asked.aside):
+            blocks.append(answers)
+            shown.update(len(answers[0]))
+    seconds = time.perf_counter() - started
+    ids, scores = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    return _Answers(ids, scores, asked.points.labels, seconds)
 
 
 def _measured_by(asked: _Asked, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -312,23 +318,6 @@ def _say_if_trained_otherwise(model: Predictor, *, is_filtered: bool) -> None:
             "The model was told in training that some pairs do not count, and nothing is left out "
             "here: pass those of the test points as --filter."
         )
-
-
-def _predictions(
-    model: Predictor, dataset: Dataset, k: int, aside: csr_array | None, most: int
-) -> tuple[Integers, Floats, float]:
-    """Return ids and scores of the k best labels, and the seconds that it took."""
-    points = points_of(dataset)
-    model.predict_topk(points[:2], k)  # loads the compiled code, which is not to be timed
-    started = time.perf_counter()
-    blocks = []
-    with bar("evaluate", dataset.n_points, unit=" points") as shown:
-        for answers in answers_to(model, points, k, aside, most):
-            blocks.append(answers)
-            shown.update(len(answers[0]))
-    seconds = time.perf_counter() - started
-    ids, scores = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    return ids, scores, seconds
 
 
 def _propensity(text: str) -> tuple[float, float]:

@@ -16,7 +16,6 @@ from longtail.data.rows import unit_vectors
 from longtail.errors import InputError, ModelFolderError, named
 from longtail.explain import words_of
 from longtail.kernels.text import TokenKind
-from longtail.manifest import MANIFEST
 from longtail.model_folder import ModelFolder
 from longtail.predictor import Predictor
 from longtail.scorers.energy_reranker import EnergyReranker
@@ -105,7 +104,7 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
         f"{', '.join(counts)}{_told_text(facts.get('n_set_aside', 0))}"
         f"{_changes_text(facts.get('label_changes', {}))}"
     )
-    sizes = dict(folder.files) | {MANIFEST: (folder.path / MANIFEST).stat().st_size}
+    sizes = folder.sizes
     rows = [[name, bytes_text(size)] for name, size in sorted(sizes.items())]
     _section("Files", table(["file", "size"], [*rows, ["in all", bytes_text(sum(sizes.values()))]]))
 

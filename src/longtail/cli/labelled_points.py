@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.cli.notices import notice
+from longtail.cli.notices import notice, warning
 from longtail.cli.own_columns import (
     add_column_arguments,
     columns_as_in_training,
@@ -175,9 +175,9 @@ def _say_what_matches(model: Predictor, dataset: Dataset, name: str, *, by_name:
             f"{model.label_space.name(0)!r}."
         )
     share = float(is_new.mean())
-    severity = "longtail: warning: " if share > 1 - LEAST_KNOWN else ""
+    say = warning if share > 1 - LEAST_KNOWN else notice
     are_missed = "are not in the model and count" if n_new > 1 else "is not in the model and counts"
-    notice(
-        f"{severity}{name}: {n_new:,} of its {len(used):,} labels, such as {first!r}, {are_missed} "
+    say(
+        f"{name}: {n_new:,} of its {len(used):,} labels, such as {first!r}, {are_missed} "
         f"as missed: {100 * share:.1f} % of the labels of its points."
     )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from longtail.predictor import Predictor
 
 __all__ = [
+    "FREQUENCY_K",
     "comparison_as_json",
     "comparison_table",
     "frequencies_as_json",
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 N_BINS = 5
+FREQUENCY_K = max(USUAL_PLACES)  # the k of what each part of the labels contributes
 
 
 def metrics_table(metrics: dict[str, float], n_points: int, places: Sequence[int]) -> list[str]:
@@ -61,7 +63,9 @@ def labels_by_frequency(
     ids: Integers,
     propensity: tuple[float, float],
 ) -> list[FrequencyBin]:
-    """Return what each fifth of the labels contributes to P@5 and PSP@5, the most frequent first.
+    """Return what each fifth of the labels contributes to P@k and PSP@k, k being `FREQUENCY_K`.
+
+    The most frequent labels come first.
 
     Parameters
     ----------
@@ -77,7 +81,7 @@ def labels_by_frequency(
     return by_frequency_quantile(
         ids,
         truth,
-        max(USUAL_PLACES),
+        FREQUENCY_K,
         train_label_counts=model.train_label_counts,
         n_train_points=model.description["n_points"],
         n_bins=min(N_BINS, truth.shape[1]),
@@ -87,7 +91,7 @@ def labels_by_frequency(
 
 def frequency_table(bins: Sequence[FrequencyBin]) -> str:
     """Return what `labels_by_frequency` found, a line a fifth."""
-    head = ["labels by frequency", "points a label", "P@5", "PSP@5"]
+    head = ["labels by frequency", "points a label", f"P@{FREQUENCY_K}", f"PSP@{FREQUENCY_K}"]
     rows = [
         [
             f"{i + 1} ({counted(part.n_labels, 'label')})",
@@ -106,8 +110,8 @@ def frequencies_as_json(bins: Sequence[FrequencyBin]) -> list[dict[str, float]]:
         {
             "n_labels": part.n_labels,
             "points_per_label": round(part.mean_frequency, 4),
-            "P@5": round(100 * part.precision, 4),
-            "PSP@5": round(100 * part.ps_precision, 4),
+            f"P@{FREQUENCY_K}": round(100 * part.precision, 4),
+            f"PSP@{FREQUENCY_K}": round(100 * part.ps_precision, 4),
         }
         for part in bins
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import sys
 
-__all__ = ["notice"]
+__all__ = ["notice", "warning"]
 
 
 def notice(line: str) -> None:
@@ -16,3 +16,8 @@ def notice(line: str) -> None:
     except OSError as error:
         if error.errno != errno.EIO:
             raise
+
+
+def warning(line: str) -> None:
+    """Write what a user should look at, marked as that; all else is as in `notice`."""
+    notice(f"longtail: warning: {line}")

@@ -87,8 +87,8 @@ def lock(handle: int, path: Path, taken: str) -> None:
     Raises
     ------
     InputError
-        If another process has the lock, or had it between the opening and this: it may have
-        removed or renamed what is open here, and who comes next would lock something else.
+        If another process has the lock; or had it since `handle` was opened, and has removed or
+        renamed what is open here: the next process would open, and lock, another file.
     """
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from longtail.cli.notices import notice
+from longtail.cli.notices import warning
 from longtail.data.blocks import POINTS_AT_ONCE, Points, blocks_of, n_points_of
 from longtail.data.columns import USUAL
 from longtail.data.fasttext import parse_line
@@ -195,10 +195,10 @@ def _keep(kept: Kept, line: bytes, path: str, number: int) -> None:
     if kept.names != ():
         kept.add_object(keys_of(line), path=Path(path), line=number)
     elif (name := kept.missed(line)) is not None:
-        notice(
-            f"longtail: warning: {source_name(path)}, line {number}: there is a key {name!r}, "
-            "which the first line has not, so no answer has one. Give one to each line (it may be "
-            f"null), and pass --keep {name}. Answers are in the order of the lines."
+        warning(
+            f"{source_name(path)}, line {number}: there is a key {name!r}, which the first line "
+            "has not, so no answer has one. Give one to each line (it may be null), and pass "
+            f"--keep {name}. Answers are in the order of the lines."
         )
 
 
@@ -213,14 +213,14 @@ def _told(lines: Iterator[tuple[int, bytes]], path: str) -> tuple[str, Iterator[
     if told.kind == PLAIN and len(told.first) == 2:
         first, second = told.first
         if first.count(b"\t") == second.count(b"\t") > 0:
-            notice(
-                f"longtail: warning: {source_name(path)}: each line is taken as one text, "
-                "TABs included. If the TABs separate columns, pass --format tsv."
+            warning(
+                f"{source_name(path)}: each line is taken as one text, TABs included. If the TABs "
+                "separate columns, pass --format tsv."
             )
         if FORMATS["csv"].first_line.match(first):
-            notice(
-                f"longtail: warning: {source_name(path)}: each line is taken as one text, the "
-                "first, which looks like a header, included. If it is one, pass --format csv."
+            warning(
+                f"{source_name(path)}: each line is taken as one text, the first, which looks like "
+                "a header, included. If it is one, pass --format csv."
             )
     return told.kind, told.numbered
 

@@ -302,7 +302,7 @@ def _write(
     if n_before:
         notice(f"Resuming after what an earlier run has answered: {counted(n_before, 'point')}.")
     for block in answers:
-        if output.n_points == n_before:  # only now what is kept of those before has been read
+        if output.n_points == n_before:  # the first: on the way to it, points were passed over
             kept.take(n_before)
         rows = list(_rows(model, block, threshold, kept.take(len(block.ids))))
         n_without = sum(not row["labels"] for row in rows)

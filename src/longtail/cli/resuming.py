@@ -1,4 +1,4 @@
-"""An output that a run which was stopped goes on with, behind the last block that is whole."""
+"""An output that is resumed: the next run goes on behind the last block that is complete."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from longtail.errors import (
     source_name,
 )
 from longtail.folder_exchange import is_fixed, obstacle_to
-from longtail.model_folder import check_target
+from longtail.model_folder import ModelFolder, check_target
 from longtail.progress import ProgressBar
 from longtail.recipes.names import DEFAULT_RECIPE, RECIPES, recipe
 from longtail.training.tensorboard import TensorBoard, summary_writer
@@ -347,8 +347,7 @@ def _is_later_process() -> bool:
 def _summarise(estimator: LabelEstimator, arguments: argparse.Namespace, seconds: float) -> None:
     """Say what there is now, and what can be done with it."""
     report = estimator.training_report()
-    files = [file for file in Path(arguments.model).iterdir() if file.is_file()]
-    size = sum(file.stat().st_size for file in files)
+    size = sum(ModelFolder.open(arguments.model).sizes.values())
     folder = shlex.quote(arguments.model)
     what = '--text "..."' if estimator.predictor_.vectorizer is not None else "FILE"
     result(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from longtail.cli.notices import notice
+from longtail.cli.notices import notice, warning
 from longtail.cli.output import bytes_text, time_text
 from longtail.costs.estimate import Machine, estimate_training, workload_of
 from longtail.costs.memory_check import (
@@ -67,7 +67,7 @@ def _warn_of_memory(
                 f"{error} --set changes settings; --ignore-memory trains regardless."
             ) from None
     certainty = "will" if need.fit is Fit.CANNOT else "may"
-    notice(
-        f"longtail: warning: memory {certainty} not suffice: this process can have "
+    warning(
+        f"memory {certainty} not suffice: this process can have "
         f"{bytes_text(need.in_reach)}. {advice(savings(dataset, estimator))}"
     )

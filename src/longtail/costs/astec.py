@@ -81,7 +81,7 @@ class AstecCosts:
         D, batch_size, _ = settings.sizes_for(w.n_points)
         n_networks = 2 if settings.reranker else 1
         tables, points = 4 * D * (w.n_features + w.n_labels), 4 * D * w.n_points
-        # Those in training are there twice, as are the steps that Adam has of each number.
+        # The network in training is there twice; Adam has two numbers more for each of its own.
         n_tables = n_networks + 1 + 2 * settings.as_in_code
         n_meta = n_meta_labels(w.n_labels, settings.n_meta_labels)
         width = max(self._pool_size(w), n_meta)

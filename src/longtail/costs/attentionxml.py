@@ -112,13 +112,7 @@ class AttentionXMLCosts:
 
     def _levels(self, w: Workload) -> list[tuple[int, float]]:
         """Return how many nodes each level has, and how many of them a point is scored against."""
-        settings = self.settings
-        if w.n_trained_labels <= settings.first_level:
-            return [(w.n_trained_labels, w.n_trained_labels)]
-        sizes = [1 << (-(-w.n_trained_labels // int(settings.leaf_size)) - 1).bit_length()]
-        n_children = 1 << max(int(settings.n_children).bit_length() - 1, 1)
-        while sizes[0] > max(settings.first_level, n_children):
-            sizes.insert(0, sizes[0] // n_children)
-        sizes.append(w.n_trained_labels)
+        settings, n_labels = self.settings, w.n_trained_labels
+        sizes = [*(2**n for n in settings.halvings_of_levels(n_labels)), n_labels]
         below = [min(settings.beam_size, upper) * lower / upper for upper, lower in pairwise(sizes)]
         return list(zip(sizes, [float(sizes[0]), *below], strict=True))

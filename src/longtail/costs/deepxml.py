@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DeepXMLWithCosts"]
 
-SEARCH = 0.5  # of what graphs of Astec, with their larger dimension, take
+SEARCH = 0.5  # time a dimension, beside that in Astec's graphs, whose vectors are longer
 
 
 @dataclass(frozen=True)

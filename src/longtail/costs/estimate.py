@@ -59,7 +59,7 @@ CENTROIDS = 16  # bytes an entry of the labels' centroids, made in blocks and pu
 DISTINCT = 0.5  # share of the true labels of a batch that are distinct
 SHARED = 0.3  # share of the hard negatives of a batch of neighbours that are distinct
 LONGEST = 5.0  # the longest text of a batch over the mean, in words
-SAME_TOKENS = 0.6  # a label's points to that power have as many tokens as there are different ones
+SAME_TOKENS = 0.6  # n points of a label have n to that power times the different tokens of one
 TEMPORARIES = 2.0  # the peak over what is kept, as measured on three data sets
 
 

@@ -33,9 +33,9 @@ __all__ = [
 # Core-seconds, as in `longtail.costs.estimate`.
 FILTER = 1.6e-10  # a word, times the numbers of the filters that slide over it
 ALONG = 9e-11  # the same along the embedding, where all texts have as many words
-PADDED = 1.6  # places of a batch, all of whose texts are as long as the longest, over its words
+PADDED = 1.6  # places of a batch, whose texts are padded to the longest, over its words
 
-SAME_LEAF = 0.7  # a point's labels to that power are about the leaves of a tree that they are in
+SAME_LEAF = 0.7  # n labels of a point are in about n to that power leaves of a tree
 
 
 class NetworkShape(NamedTuple):
@@ -160,7 +160,7 @@ class NetworkCosts:
 
     Parameters
     ----------
-    settings : EndToEnd or OneVsAll
+    settings : EndToEnd, ExtremeText, MACH or OneVsAll
 
     Examples
     --------

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longtail.costs.estimate import BAGS, CENTROIDS, PROCESS
 from longtail.recipes.pfastrexml import n_trees_for
+from longtail.surrogates.label_tree import n_halvings
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload
@@ -25,7 +25,7 @@ MORE_PASSES = 2.2  # of DiSMEC, whose machines are trained to a smaller toleranc
 HALVE = 2e-8  # an entry of the labels' centroids, each time that labels are halved
 
 OF_NEGATIVES = 4  # weights of a label over the tokens of its points
-STRONG = 3.0  # that over `prune` is how many entries points may have before weights are dropped
+STRONG = 3.0  # of points with at most STRONG / prune entries, no weight is small enough to drop
 WEIGHT = 12  # bytes of a weight: feature, value, and which child it is of
 LAID_OUT = 60  # bytes of a weight while a tree is laid out for search
 
@@ -102,7 +102,7 @@ class TreeCosts:
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage."""
         w, settings = workload, self.settings
-        depth = math.ceil(math.log2(max(w.n_trained_labels / settings.leaf_size, 1.0)))
+        depth = n_halvings(max(w.n_trained_labels, 1), settings.leaf_size)
         growing = (depth + 1) * w.n_centroid_entries * HALVE
         n_taken = w.n_label_pairs * (w.n_trained_labels / 2**depth + 2 * depth)
         a_tree = growing + n_taken * _time_of_point(w)

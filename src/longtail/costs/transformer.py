@@ -27,7 +27,7 @@ TRAIN = 4.0  # forward, and once more for the way back, backward and step, over 
 ACTIVATIONS = 34  # bytes of a piece of a text, times layers and width, in half precision
 VOCABULARY = 30_000  # pieces with a vector each: fewer than in models of many languages
 LIBRARIES = 170e6  # bytes of `transformers`, and of what reading needs beside the weights
-COPIES = 3  # of the weights: as arrays, as a network, and what the one is made of the other by
+COPIES = 3  # of the weights: as arrays, as a network, and what copies the former to the latter
 TUNED = 6  # further ones: the network that is trained, its gradient, Adam's two moments, the result
 BEST = 3  # what patience keeps of the best epoch: weights and moments
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from longtail.costs.estimate import BAG, TEMPORARIES, WITH_TORCH
 from longtail.costs.transformer import TRAIN, encoder_width, time_to_read, transformer_memory
+from longtail.surrogates.label_tree import n_halvings
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload
@@ -125,7 +126,7 @@ class XTransformerCosts:
 
     def _n_clusters(self, w: Workload) -> int:
         """Return how many clusters the labels are halved into."""
-        return 1 << (-(-w.n_labels // int(self.settings.leaf_size)) - 1).bit_length()
+        return int(2 ** n_halvings(w.n_labels, self.settings.leaf_size))
 
     def _dimension(self) -> int:
         """Return the length of the encoder's vectors."""

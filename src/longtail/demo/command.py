@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.cli.files import check_output
+from longtail.cli.metric_tables import FREQUENCY_K, labels_by_frequency
 from longtail.demo.charts import check_matplotlib
 from longtail.demo.data import wordnet
 from longtail.demo.report import Evaluation, write_report
 from longtail.errors import InputError
 from longtail.kernels.jit import n_usable_cores
-from longtail.metrics import by_frequency_quantile, evaluate
-from longtail.model_folder import check_target
+from longtail.metrics import evaluate
+from longtail.metrics.propensity import USUAL_PROPENSITY
+from longtail.model_folder import ModelFolder, check_target
 from longtail.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -46,8 +48,6 @@ EXAMPLES = (
     "feeling very happy after good news",
     "someone who writes computer programs for a living",
 )
-_FREQUENCY_K = 5
-_MOST_BINS = 5
 _N_LATENCY_TEXTS = 2_000
 _SHOWN_METRICS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "nDCG@5", "R@10", "R@100")
 _PACKAGES = ("longtail", "numpy", "scipy", "numba", "torch", "matplotlib")
@@ -124,7 +124,7 @@ def run_command(arguments: Namespace) -> int:
         statistics={"training": train.describe(), "test": test.describe()},
         evaluation=evaluation,
         examples=examples,
-        file_sizes={path.name: path.stat().st_size for path in sorted(arguments.model.iterdir())},
+        file_sizes=dict(sorted(ModelFolder.open(arguments.model).sizes.items())),
         command=_command(arguments),
         versions=_versions(),
     )
@@ -181,15 +181,18 @@ def _evaluated(predictor: Predictor, test: Dataset) -> Evaluation:
     start = time.perf_counter()
     ids, scores = predictor.predict_topk(test.texts or (), 100)
     seconds = time.perf_counter() - start
-    counts, n_points = predictor.train_label_counts, predictor.description["n_points"]
-    known = {"train_label_counts": counts, "n_train_points": n_points}
+    metrics = evaluate(
+        ids,
+        scores,
+        test.labels,
+        train_label_counts=predictor.train_label_counts,
+        n_train_points=predictor.description["n_points"],
+    )
     texts = itertools.islice(test.texts or (), _N_LATENCY_TEXTS)
     return Evaluation(
-        metrics=evaluate(ids, scores, test.labels, **known),
-        frequency_k=_FREQUENCY_K,
-        by_frequency=by_frequency_quantile(
-            ids, test.labels, _FREQUENCY_K, n_bins=min(_MOST_BINS, test.n_labels), **known
-        ),
+        metrics=metrics,
+        frequency_k=FREQUENCY_K,
+        by_frequency=labels_by_frequency(predictor, test.labels, ids, USUAL_PROPENSITY),
         milliseconds=measure_latency(predictor, list(texts)),
         points_per_second=test.n_points / seconds,
     )

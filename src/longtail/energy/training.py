@@ -101,7 +101,7 @@ class _Stage:
                 f"`value` of {type(self._loss).__name__} must return the mean over points, a "
                 f"tensor without dimensions, got {named(loss)} {[*getattr(loss, 'shape', ())]}."
             )
-        if loss.requires_grad:  # not that of unaries held still, where no step takes the energy
+        if loss.requires_grad:  # else unaries are held still, and no step looks at the energy
             loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
         self._adam.step(learning_rate)
         self._network.energy.project()
@@ -177,7 +177,7 @@ class EnergyStages:
         def learn_stage(name: str, schedule: Schedule, stage: _Stage) -> None:
             with run.stage(name):
                 train(stage, batches, schedule, run, name)
-                if schedule.epochs:  # without, no answer or a later stage takes these steps
+                if schedule.epochs:  # a stage without any has trained nothing to be checked
                     stage.check()
 
         unaries = stage_of(

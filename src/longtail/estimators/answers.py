@@ -20,7 +20,7 @@ from longtail.evaluation import LEAST_KNOWN, warn_of_unknown_labels
 from longtail.metrics import precision_at_k
 from longtail.metrics.hits import USUAL_PLACES, USUAL_RECALL_PLACES
 from longtail.metrics.propensity import USUAL_PROPENSITY
-from longtail.predictor import LARGEST_K, Predictor
+from longtail.predictor import Predictor  # noqa: TC001 - `get_type_hints` of a recipe looks it up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +85,7 @@ class AnsweringEstimator(Parameters):
         if self.label_form_ is LabelForm.CLASSES:
             return self._best_classes(self.predict_topk(X, 1)[0])
         X = rereadable(X)
-        most = min(self.predictor_.n_labels, LARGEST_K)
+        most = self.predictor_.most_answers
         k = min(most, USUALLY_PREDICTED)
         ids, probabilities = self.predict_topk(X, k)
         while k < most and (probabilities[:, -1] >= LEAST_CHOSEN).any():
@@ -130,7 +130,7 @@ class AnsweringEstimator(Parameters):
                 f"{8e-9 * n_points * n_labels:,.0f} GB. Ask predict_topk for the best few, or for "
                 "fewer points at a time."
             )
-        ids, probabilities = self.predict_topk(X, min(n_labels, LARGEST_K))
+        ids, probabilities = self.predict_topk(X, self.predictor_.most_answers)
         of_all = np.zeros((len(ids), n_labels))
         rows, places = np.nonzero(ids >= 0)
         of_all[rows, ids[rows, places]] = probabilities[rows, places]

@@ -274,7 +274,7 @@ class LabelEstimator(AnsweringEstimator):
             run = replace(run, checkpoints=folder)
         data, held_out = split_data(self, dataset, encoded, set_aside, run.n_threads)
         vectorizer = encoded.vectorizer
-        # Of ready-made ones those that are given: centred dense columns are encoded as one more.
+        # Ready-made features as they are given: centred dense columns are encoded with one more.
         counted = encoded.features if dataset.features is None else dataset.features
         n_features = counted.shape[1]
         del encoded, counted  # the two parts hold their own rows

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from longtail.data.rows import unit_vectors
+from longtail.held_arrays import hold_read_only
 from longtail.kernels.arrays import read_only
 from longtail.kernels.bag_vector import unit_bag_vectors
 from longtail.kernels.jit import over_row_chunks
@@ -39,7 +40,7 @@ class _TokenTable:
 
     def __post_init__(self) -> None:
         """Hold the table as a memory map is held."""
-        object.__setattr__(self, "token_vectors", read_only(self.token_vectors, np.float32))
+        hold_read_only(self, {"token_vectors": np.float32})
 
     @property
     def n_tokens(self) -> int:

@@ -24,7 +24,7 @@ __all__ = ["with_fewer_rows", "with_more_rows"]
 SEED = 0
 # Each new row is compared with all there are, and a graph takes about 20,000 products a row to be
 # built (`longtail.blend.search_indices.PRODUCTS_OF_BUILDING`): 5,000 new rows cost a quarter of
-# that. Of a tenth, a graph that is built for what has come of them is the better one.
+# that. Where a tenth of the rows come or go, a graph that is built anew is the better one, too.
 MOST_ADDED, LARGEST_SHARE = 5_000, 0.1
 
 

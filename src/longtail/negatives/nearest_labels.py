@@ -15,6 +15,7 @@ from longtail.clustering.k_means import spherical_k_means
 from longtail.data.csr import fits_rows, is_within
 from longtail.data.rows import binary, unit_vectors
 from longtail.errors import InputError, require_positive
+from longtail.held_arrays import hold_read_only
 from longtail.index.exact import ExactIndex
 from longtail.index.stored import built_index, found_by, index_from_arrays, n_rows_of
 from longtail.kernels.arrays import read_only
@@ -268,8 +269,8 @@ class LabelShortlister:
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held."""
-        for name in ("label_of_representative", "label_starts", "label_ids"):
-            object.__setattr__(self, name, read_only(getattr(self, name), np.int32))
+        ids = ("label_of_representative", "label_starts", "label_ids")
+        hold_read_only(self, dict.fromkeys(ids, np.int32))
 
     def query(
         self, features: NDArray[np.float32], n_threads: int = 1

@@ -19,7 +19,7 @@ from longtail.recipes.learners import averaged_learners
 from longtail.scorers.label_attention import AttentionLevel, LabelAttentionScorer
 from longtail.scorers.ranking import best_first
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
-from longtail.surrogates.label_tree import LabelTree, balanced_tree
+from longtail.surrogates.label_tree import LabelTree, balanced_tree, n_halvings
 from longtail.training.clipping import RecentNorms
 from longtail.training.early_stopping import HeldOut
 from longtail.training.schedule import Schedule
@@ -150,6 +150,26 @@ class AttentionXML(LabelEstimator):
         """Return the widths of the layers that labels share."""
         return self.hidden_layers or (self.n_hidden,)
 
+    def halvings_of_levels(self, n_labels: int) -> list[int]:
+        """Return which levels of a balanced tree are kept between the root and the labels.
+
+        Each is told by how often labels have been halved there; few labels need no level.
+
+        Examples
+        --------
+        >>> from longtail.recipes.attentionxml import AttentionXML
+        >>> model = AttentionXML(first_level=512, n_children=8, leaf_size=16)
+        >>> [model.halvings_of_levels(n) for n in (500, 5_000, 500_000)]
+        [[], [9], [9, 12, 15]]
+        """
+        if n_labels <= self.first_level:
+            return []
+        step = max(int(self.n_children).bit_length() - 1, 1)
+        kept = [n_halvings(n_labels, self.leaf_size)]
+        while 2 ** kept[0] > self.first_level and kept[0] > step:
+            kept.insert(0, kept[0] - step)
+        return kept
+
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """See `LabelEstimator`."""
         used, data = data.of_used_labels()
@@ -178,16 +198,13 @@ class AttentionXML(LabelEstimator):
     def _tree(self, data: TrainingData, run: TrainingRun) -> LabelTree:
         """Return a shallow tree: some of the levels of a balanced one, below the root."""
         root = np.zeros(data.labels.shape[1], np.int32)
-        if len(root) <= self.first_level:
+        kept = self.halvings_of_levels(len(root))
+        if not kept:
             return LabelTree(root[np.newaxis])
         rows = label_centroids(data.features, data.labels, n_threads=run.n_threads)
         tree = balanced_tree(
             rows, leaf_size=self.leaf_size, seed=run.seed_for("tree"), n_threads=run.n_threads
         )
-        halvings = max(int(np.log2(self.n_children)), 1)
-        kept = [tree.depth - 1]
-        while tree.n_nodes(kept[0]) > self.first_level and kept[0] > halvings:
-            kept.insert(0, kept[0] - halvings)
         return LabelTree(np.stack([root, *tree.nodes[kept]]))
 
     def _level(

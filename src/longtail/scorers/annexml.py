@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from longtail.held_arrays import hold_read_only
 from longtail.index.exact import ExactIndex
 from longtail.kernels.annexml import encode_in_partitions
 from longtail.kernels.arrays import read_only
@@ -31,8 +33,17 @@ __all__ = ["AnnexLearner", "AnnexMLScorer"]
 
 ROWS_AT_ONCE = 4096  # points whose neighbours are held in memory together
 LEAST_CANDIDATES = 100  # labels that are ranked, however few are wanted
-_OFFSETS = frozenset({"token_starts", "point_starts"})
-_IDS = frozenset({"tokens", "points"})
+_DTYPES: Mapping[str, type[np.generic]] = MappingProxyType(
+    {
+        "partition_weights": np.float32,
+        "token_starts": np.int64,
+        "tokens": np.int32,
+        "token_vectors": np.float32,
+        "point_starts": np.int64,
+        "points": np.int32,
+        "point_vectors": np.float32,
+    }
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +73,7 @@ class AnnexLearner:
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held."""
-        for part in fields(self):
-            name, dtype = part.name, _dtype(part.name)
-            object.__setattr__(self, name, read_only(getattr(self, name), dtype))
+        hold_read_only(self, _DTYPES)
 
     def near_points(self, bags: Bags, n_near: int, n_threads: int = 1) -> Ids:
         """Return the training points nearest to each point, int32 (n, n_near), padded with -1.
@@ -122,8 +131,7 @@ class AnnexMLScorer:
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held."""
-        for name in ("label_starts", "label_ids"):
-            object.__setattr__(self, name, read_only(getattr(self, name), np.int32))
+        hold_read_only(self, {"label_starts": np.int32, "label_ids": np.int32})
 
     def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> tuple[Ids, Floats]:
         """See `Scorer.top_k`."""
@@ -157,8 +165,7 @@ class AnnexMLScorer:
             "labels/ids": self.label_ids,
         }
         for number, learner in enumerate(self.learners):
-            for part in fields(learner):
-                arrays[f"learner{number}/{part.name}"] = getattr(learner, part.name)
+            arrays |= {f"learner{number}/{name}": getattr(learner, name) for name in _DTYPES}
         return arrays
 
     def config(self) -> dict[str, Any]:
@@ -173,10 +180,9 @@ class AnnexMLScorer:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> AnnexMLScorer:
         """Make it again from `config` and `to_arrays`."""
-        names = [part.name for part in fields(AnnexLearner)]
         return cls(
             learners=tuple(
-                AnnexLearner(**{name: arrays[f"learner{number}/{name}"] for name in names})
+                AnnexLearner(**{name: arrays[f"learner{number}/{name}"] for name in _DTYPES})
                 for number in range(config["n_learners"])
             ),
             label_starts=arrays["labels/starts"],
@@ -184,10 +190,3 @@ class AnnexMLScorer:
             n_labels=config["n_labels"],
             n_neighbours=config["n_neighbours"],
         )
-
-
-def _dtype(name: str) -> type[np.generic]:
-    """Return the type that the kernels are compiled for."""
-    if name in _OFFSETS:
-        return np.int64
-    return np.int32 if name in _IDS else np.float32

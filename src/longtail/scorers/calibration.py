@@ -27,7 +27,7 @@ N_NEWTON_STEPS, N_HALVINGS, RIDGE = 30, 20, 1e-6
 MOST_SURE = 30.0  # logits while weights are fitted: the loss hardly bends beyond
 MOST_LESS, N_HALVINGS_OF_LESS = 100.0, 50  # logits; a probability of e^-100 is none
 LEAST_SHARE = 1e-6  # whose logarithm is told from those of smaller ones
-LEAST_SLOPE = 1e-3  # of scores of one standard deviation: higher ones stay ahead
+LEAST_SLOPE = 1e-3  # of scores scaled to a standard deviation of 1: higher ones stay ahead
 
 
 def n_calibrated(truth: csr_array) -> int:

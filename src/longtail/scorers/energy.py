@@ -10,6 +10,7 @@ import numpy as np
 from longtail.errors import InputError
 from longtail.features.bag_encoder import BagEncoder
 from longtail.features.dense_layer import DenseLayer
+from longtail.held_arrays import hold_read_only
 from longtail.kernels.arrays import read_only
 from longtail.kernels.energy import EnergyLayers, PointTerms
 from longtail.named_parts import with_prefix
@@ -69,7 +70,7 @@ class EnergyScorer:
         layers = EnergyLayers(*(read_only(array, np.float32) for array in self.layers))
         object.__setattr__(self, "maps", maps)
         object.__setattr__(self, "layers", layers)
-        object.__setattr__(self, "known", read_only(self.known, np.int32))
+        hold_read_only(self, {"known": np.int32})
         n_layers, n_labels, n_hidden = layers.label_vectors.shape
         n_plain = n_labels + 2 * n_layers * n_hidden
         fitting = {n_plain, n_plain + n_layers * n_labels}

@@ -109,7 +109,7 @@ class EnergyInference:
 
         That is the energy, less the labels' entropy where the method has one.
         """
-        if not self.n_steps:  # that before a step is told by who takes one
+        if not self.n_steps:  # kernels note the value before a step where they take one
             method = "entropy" if METHODS[self.method] is None else self.method
             one = replace(self, method=method, n_steps=1)
             return one.energies(terms, layers, n_threads)[:, :1]

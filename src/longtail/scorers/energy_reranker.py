@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.errors import InputError
-from longtail.kernels.arrays import read_only
+from longtail.held_arrays import hold_read_only
 from longtail.kernels.energy import EnergyLayers, PointTerms
 from longtail.named_parts import with_prefix
+from longtail.scorers.energy_inference import EnergyInference
 from longtail.scorers.ranking import best_first
 from longtail.scorers.sigmoid import sigmoid
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
-    from longtail.scorers.energy_inference import EnergyInference
+    from longtail.named_parts import Arrays
     from longtail.scorers.protocols import Scorer
 
     Floats = NDArray[np.float32]
@@ -101,8 +104,7 @@ class ShortlistEnergy:
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
-        for name in _ARRAYS:
-            object.__setattr__(self, name, read_only(getattr(self, name), np.float32))
+        hold_read_only(self, dict.fromkeys(_ARRAYS, np.float32))
         n_hidden = self.label_vectors.shape[1]
         shapes = [getattr(self, name).shape for name in _ARRAYS[1:]]
         if shapes != [(n_hidden,)] * 3 + [(N_EVIDENCE,)]:
@@ -155,6 +157,16 @@ class ShortlistEnergy:
     def config(self) -> dict[str, Any]:
         """Return the rest as JSON values."""
         return {"bias": self.bias, "size": self.size, "inference": self.inference.config()}
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> Self:
+        """Make it again from `config` and `to_arrays`."""
+        return cls(
+            **{name: arrays[name] for name in _ARRAYS},
+            bias=config["bias"],
+            size=config["size"],
+            inference=EnergyInference(**config["inference"]),
+        )
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class EnsembleScorer:
         n_asked = max(k, self.n_candidates)
         found = [member.top_k(bags, n_asked, n_threads) for member in self.members]
         ids, totals = _summed(found, self.n_candidates)
-        if k > self.n_candidates:  # more labels, behind those that fewer would be
+        if k > self.n_candidates:  # further labels, behind those that a smaller k has
             ids, totals = _with_others_behind(ids, totals, *_summed(found, n_asked))
         best, totals = best_first(ids, totals, k, n_threads)
         # Divided last: rounding would otherwise part labels whose sums are equal.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.kernels.arrays import read_only
+from longtail.held_arrays import hold_read_only, read_only_parts
 from longtail.kernels.forest import Forest, best_of_forest
 from longtail.kernels.jit import over_row_chunks
 from longtail.named_parts import with_prefix, without_prefix
@@ -26,8 +27,19 @@ if TYPE_CHECKING:
 __all__ = ["ForestScorer", "TailClassifiers", "joined_forest"]
 
 ROWS_AT_ONCE = 4096  # points whose candidates are held in memory together
-_OFFSETS = frozenset({"starts", "leaf_starts"})
-_FLOATS = frozenset({"bias", "weights", "leaf_scores"})
+_DTYPES: Mapping[str, type[np.generic]] = MappingProxyType(
+    {
+        "roots": np.int32,
+        "children": np.int32,
+        "bias": np.float32,
+        "starts": np.int64,
+        "features": np.int32,
+        "weights": np.float32,
+        "leaf_starts": np.int64,
+        "leaf_labels": np.int32,
+        "leaf_scores": np.float32,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -98,11 +110,9 @@ class ForestScorer:
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held."""
-        arrays: dict[str, Any] = {
-            name: read_only(array, _dtype(name)) for name, array in self.forest._asdict().items()
-        }
-        object.__setattr__(self, "forest", Forest(**arrays))
-        object.__setattr__(self, "tail_weights", read_only(self.tail_weights, np.float32))
+        forest = Forest(**read_only_parts(self.forest._asdict(), _DTYPES))
+        object.__setattr__(self, "forest", forest)
+        hold_read_only(self, {"tail_weights": np.float32})
 
     def top_k(
         self, bags: Bags, k: int, n_threads: int = 1
@@ -230,10 +240,3 @@ def _joined_starts(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Return where each node begins once the entries of all trees lie end to end."""
     lengths = np.concatenate([np.diff(part) for part in parts])
     return np.concatenate([[0], np.cumsum(lengths)])
-
-
-def _dtype(name: str) -> type[np.generic]:
-    """Return the type that the kernels are compiled for."""
-    if name in _OFFSETS:
-        return np.int64
-    return np.float32 if name in _FLOATS else np.int32

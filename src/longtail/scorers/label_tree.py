@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from longtail.kernels.arrays import read_only
+from longtail.held_arrays import read_only_parts
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.label_tree import TrainedTree, tree_beam_search
 from longtail.named_parts import with_prefix
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from longtail.named_parts import Arrays
     from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
-__all__ = ["LabelTreeScorer", "as_kernels_take", "laid_out"]
+__all__ = ["LabelTreeScorer", "as_kernels_take", "laid_out", "tree_from"]
 
 _DTYPES: Mapping[str, type[np.generic]] = MappingProxyType(
     {
@@ -121,8 +121,24 @@ class LabelTreeScorer:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> LabelTreeScorer:
         """Make it again from `config` and `to_arrays`."""
-        tree = {name: arrays[f"tree/{name}"] for name in TrainedTree._fields}
-        return cls(TrainedTree(**tree), config["beam_size"])
+        return cls(tree_from(arrays), config["beam_size"])
+
+
+def tree_from(arrays: Arrays) -> TrainedTree:
+    """Return a tree that was saved as the arrays ``tree/...``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.scorers.label_tree import laid_out, tree_from
+    >>> from longtail.scorers.sparse_label_vectors import SparseLabelVectors
+    >>> nodes = SparseLabelVectors(np.array([0, 1, 2]), np.array([0, 1]), np.ones(2), np.zeros(2))
+    >>> tree = laid_out(np.array([1, 3]), np.array([8, 5]), nodes)
+    >>> saved = {f"tree/{name}": array for name, array in tree._asdict().items()}
+    >>> tree_from(saved).labels.tolist()
+    [8, 5]
+    """
+    return TrainedTree(**{name: arrays[f"tree/{name}"] for name in TrainedTree._fields})
 
 
 def laid_out(
@@ -192,8 +208,5 @@ def laid_out(
 
 
 def as_kernels_take(tree: TrainedTree) -> TrainedTree:
-    """Return a tree with the types of `_DTYPES`, all arrays as a memory map is; see `read_only`."""
-    arrays: dict[str, Any] = {
-        name: read_only(array, _DTYPES[name]) for name, array in tree._asdict().items()
-    }
-    return TrainedTree(**arrays)
+    """Return a tree with the types of `_DTYPES`, all arrays as memory maps are."""
+    return TrainedTree(**read_only_parts(tree._asdict(), _DTYPES))

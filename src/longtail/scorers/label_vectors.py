@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.errors import InputError, named
+from longtail.held_arrays import hold_read_only
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import label_logits
@@ -44,8 +45,7 @@ class LabelVectors:
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held."""
         try:
-            object.__setattr__(self, "vectors", read_only(self.vectors, np.float32))
-            object.__setattr__(self, "bias", read_only(self.bias, np.float32))
+            hold_read_only(self, {"vectors": np.float32, "bias": np.float32})
         except (TypeError, ValueError, RuntimeError) as error:
             raise InputError(
                 f"Classifiers are arrays of float32, got {named(self.vectors)} and "

@@ -9,8 +9,8 @@ import numpy as np
 
 from longtail.features.bag_encoder import BagEncoder
 from longtail.features.encoder import encoder_from
+from longtail.held_arrays import hold_read_only
 from longtail.index.exact import ExactIndex
-from longtail.kernels.arrays import read_only
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.scorers.blocks import top_k_in_blocks
 from longtail.scorers.sigmoid import sigmoid_by_tanh
@@ -67,8 +67,7 @@ class OneVsAllScorer:
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held."""
-        object.__setattr__(self, "classifiers", read_only(self.classifiers, np.float32))
-        object.__setattr__(self, "labels", read_only(self.labels, np.int32))
+        hold_read_only(self, {"classifiers": np.float32, "labels": np.int32})
 
     def top_k(
         self, bags: Bags, k: int, n_threads: int = 1

@@ -10,7 +10,7 @@ import numpy as np
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.one_vs_rest import best_of_all
 from longtail.named_parts import with_prefix
-from longtail.scorers.label_tree import LabelTreeScorer, as_kernels_take, laid_out
+from longtail.scorers.label_tree import as_kernels_take, laid_out, tree_from
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:
@@ -96,13 +96,17 @@ class OneVsRestScorer:
 
     def config(self) -> dict[str, Any]:
         """See `Scorer.config`."""
-        n_blocks = len(self.blocks.child_starts) - 2  # of which none is left out
+        n_blocks = len(self.blocks.child_starts) - 2
         return {
             "kind": "one-vs-rest",
-            "blocks": {"kind": "label-tree", "beam_size": n_blocks},  # as folders have them
+            "blocks": {"kind": "label-tree", "beam_size": n_blocks},  # not read: the format has it
         }
 
     @classmethod
-    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> OneVsRestScorer:
-        """Make it again from `config` and `to_arrays`."""
-        return cls(LabelTreeScorer.from_parts(config["blocks"], arrays).tree)
+    def from_parts(
+        cls,
+        config: Mapping[str, Any],  # noqa: ARG003 - says nothing more
+        arrays: Arrays,
+    ) -> OneVsRestScorer:
+        """Make it again from `to_arrays`."""
+        return cls(tree_from(arrays))

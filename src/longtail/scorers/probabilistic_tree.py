@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.features.bag_encoder import BagEncoder
-from longtail.kernels.arrays import read_only
+from longtail.held_arrays import hold_read_only
 from longtail.scorers.blocks import top_k_in_blocks
 from longtail.scorers.label_vectors import LabelVectors
 from longtail.scorers.ranking import best_first, padding_last
@@ -69,8 +69,7 @@ class ProbabilisticTreeScorer:
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held."""
-        for name in ("child_starts", "labels"):
-            object.__setattr__(self, name, read_only(getattr(self, name), np.int32))
+        hold_read_only(self, {"child_starts": np.int32, "labels": np.int32})
 
     def top_k(
         self, bags: Bags, k: int, n_threads: int = 1

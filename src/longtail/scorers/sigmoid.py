@@ -39,8 +39,8 @@ def sigmoid(logits: NDArray[Real], most: float = MOST) -> NDArray[Real]:
 def sigmoid_by_tanh(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the same as half a hyperbolic tangent and a half, which needs no bound.
 
-    For scores alone: float32s are rounded to steps of 6e-8, so that the smallest are 0. They stay
-    so in order that models answer as they did.
+    For scores alone: float32s are rounded to steps of 6e-8, so that the smallest are 0. It is kept
+    beside `sigmoid` so that models answer as they always did.
 
     Examples
     --------

@@ -11,12 +11,13 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.errors import InputError
+from longtail.held_arrays import hold_read_only
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.sparse_scoring import sparse_label_logits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SparseLabelVectors"]
 
-_DTYPES = MappingProxyType(
+_DTYPES: Mapping[str, type[np.generic]] = MappingProxyType(
     {"starts": np.int64, "features": np.int32, "weights": np.float32, "bias": np.float32}
 )
 
@@ -67,8 +68,7 @@ class SparseLabelVectors:
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
-        for name, dtype in _DTYPES.items():
-            object.__setattr__(self, name, read_only(getattr(self, name), dtype))
+        hold_read_only(self, _DTYPES)
         n_weights = len(self.features)
         if (
             len(self.starts) != self.n_labels + 1

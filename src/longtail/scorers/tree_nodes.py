@@ -25,7 +25,8 @@ def children_of(
         The children of a node are numbered from its entry to that of the next.
     same_width : bool
         Leave each node as many columns as any of the tree has children, so that all batches have
-        the same shape, by which products round. Otherwise as many as any of those given has.
+        one shape: how products are rounded depends on it. Otherwise as many as any of those given
+        has.
 
     Returns
     -------

@@ -23,7 +23,14 @@ import msgspec
 from longtail.serve.answers import answer_batch, answer_explained, answer_text
 from longtail.serve.body import ClientLeft, read_body
 from longtail.serve.live_model import LiveModel
-from longtail.serve.messages import ErrorMessage, Health, Refusal, decoded, encoded_refusal
+from longtail.serve.messages import (
+    ONE_EXPLAINED,
+    ErrorMessage,
+    Health,
+    Refusal,
+    decoded,
+    encoded_refusal,
+)
 from longtail.serve.metrics import CONTENT_TYPE, Metrics
 from longtail.serve.openapi import openapi_document
 from longtail.serve.page import content_security_policy, page
@@ -35,12 +42,11 @@ if TYPE_CHECKING:
 
     from longtail.predictor import Predictor
     from longtail.serve.answers import Timed
+    from longtail.serve.body import Message, Receive
     from longtail.serve.limits import Limits
     from longtail.serve.messages import PredictRequest
 
-    Message = MutableMapping[str, Any]
     Scope = MutableMapping[str, Any]
-    Receive = Callable[[], Awaitable[Message]]
     Send = Callable[[Message], Awaitable[None]]
     Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -114,7 +120,7 @@ class Application:
                 await self.start()
             await self._serve(scope, receive, send)
         elif scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._lifespan(receive, send)
         else:
             await send({"type": "websocket.close", "code": 1008})
 
@@ -133,7 +139,7 @@ class Application:
                 await self._watcher
         self._threads.stop()
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
         """Start and stop with the server."""
         while True:
             message = await receive()
@@ -245,7 +251,7 @@ class Application:
     async def _explained(self, request: PredictRequest, receive: Receive) -> Reply:
         """Answer and say why."""
         if request.text is None:
-            raise Refusal(400, "Only one text can be explained at a time. Send it as `text`.")
+            raise Refusal(400, ONE_EXPLAINED)
         model = self._current()
         work = partial(answer_explained, model, request)
         return self._counted(await self._threads.at_length(work, receive))

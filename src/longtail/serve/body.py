@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from longtail.serve.limits import Limits
 
-    Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+    Message = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Message]]  # of ASGI, as in all files of this room
 
 __all__ = ["ClientLeft", "client_left", "read_body"]
 
@@ -62,7 +63,7 @@ async def client_left(receive: Receive) -> None:
         await asyncio.Event().wait()
 
 
-async def _rest(message: MutableMapping[str, Any], receive: Receive, limits: Limits) -> bytearray:
+async def _rest(message: Message, receive: Receive, limits: Limits) -> bytearray:
     """Return a body that comes in parts, the first of which is there."""
     body = bytearray()
     n_bytes = 0

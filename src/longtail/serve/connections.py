@@ -169,14 +169,16 @@ class HttpProtocol(HttpToolsProtocol):
     def handle_websocket_upgrade(self) -> None:
         """Have the head read again, without the offer, and what follows it as HTTP/1.1."""
         method = self.scope["method"]
-        if method == "CONNECT":  # no offer, but a wish
+        if method == "CONNECT":  # asks for a tunnel, which is no offer that may be left out
             self.send_400_response("Invalid HTTP request received.")
             return
         version = self.scope["http_version"]
         lines = [f"{method} ".encode() + self.url + f" HTTP/{version}".encode()]
         lines += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
         self._head_again = b"\r\n".join([*lines, b"", b""])
-        self.parser = HttpRequestParser(self)  # the other reads nothing behind "connection: close"
+        # A new parser: the one before reads nothing more after "connection: close".
+        self.parser = HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
-        # How far the other has read, uvicorn keeps to itself.
+        # Uvicorn calls this where it handles httptools' HttpParserUpgrade, whose argument says how
+        # far that parser has read, and does not pass it on.
         self._n_read = cast("BaseException", sys.exception()).args[0]

@@ -73,7 +73,7 @@ class LiveModel:
         """Whether there is another model than `current`, or one that could not be loaded."""
         if self.problem is None:
             return self._fingerprint() != self._seen
-        # It may be half copied, or it may be no model for texts, which to load each second is dear.
+        # Not at every look: it may be half copied, or a model of features, which take long to load.
         return self._fingerprint() != self._tried or time.monotonic() >= self._try_again_at
 
     def load(self) -> None:

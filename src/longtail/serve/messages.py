@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from longtail.serve.limits import Limits
 
 __all__ = [
+    "ONE_EXPLAINED",
     "Answer",
     "Answers",
     "ErrorMessage",
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 EXAMPLE = '{"text": "some words", "k": 5}'
+ONE_EXPLAINED = "Only one text can be explained at a time. Send it as `text`."
 VERY_MANY = 10**12
 
 _HALF_A_PAIR = re.compile(
@@ -237,7 +239,7 @@ def _check_k(k: float, limits: Limits) -> None:
 def _check_texts(texts: list[str], request: PredictRequest, limits: Limits) -> None:
     """Refuse batches that are too large or cannot be explained."""
     if request.explain:
-        raise Refusal(400, "Only one text can be explained at a time. Send it as `text`.")
+        raise Refusal(400, ONE_EXPLAINED)
     if len(texts) > limits.texts:
         raise _too_much("texts", len(texts), limits.texts)
     longest = max(map(len, texts), default=0)

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from longtail.serve.application import Receive, Reply, Scope, Send
+    from longtail.serve.application import Reply, Scope, Send
+    from longtail.serve.body import Receive
     from longtail.serve.limits import Limits
 
 __all__ = ["ServerSettings", "serve"]
@@ -164,11 +165,11 @@ class _ServedApplication(Application):
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "own_folder": self.own_folder}
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
         """Start and stop with the server."""
         threading.Thread(target=self._end_with_server, daemon=True).start()
         with suppress(asyncio.CancelledError):
-            await super()._live(receive, send)
+            await super()._lifespan(receive, send)
 
     async def _reply(self, path: str, scope: Scope, receive: Receive) -> Reply:
         """Return the reply to one request, also where there is no time for it any more."""

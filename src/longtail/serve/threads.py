@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from longtail.serve.body import ClientLeft, client_left
 from longtail.serve.messages import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
+    from collections.abc import Callable
     from concurrent.futures import Future
 
+    from longtail.serve.body import Receive
     from longtail.serve.limits import Limits
-
-    Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 __all__ = ["LATER", "AnsweringThreads", "stopping"]
 

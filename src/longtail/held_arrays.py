@@ -1,0 +1,60 @@
+"""How the parts of a trained model hold their arrays: of the types that kernels take, read-only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from longtail.kernels.arrays import read_only
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+
+__all__ = ["hold_read_only", "read_only_parts"]
+
+
+def hold_read_only(part: object, dtypes: Mapping[str, type[np.generic]]) -> None:
+    """Let a part hold its arrays as memory maps are held; for the ``__post_init__`` of dataclasses.
+
+    So kernels are compiled once, for arrays out of training as for those of a model folder.
+
+    Parameters
+    ----------
+    part : object
+        A dataclass, which may be frozen; changed in place.
+    dtypes : mapping of str to type
+        The type that kernels take, of each of its arrays by the name of the field.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from longtail.held_arrays import hold_read_only
+    >>> @dataclass(frozen=True)
+    ... class Weights:
+    ...     values: np.ndarray
+    ...
+    ...     def __post_init__(self):
+    ...         hold_read_only(self, {"values": np.float32})
+    >>> values = Weights(np.ones(2)).values
+    >>> values.dtype.name, values.flags.writeable
+    ('float32', False)
+    """
+    for name, dtype in dtypes.items():
+        object.__setattr__(part, name, read_only(getattr(part, name), dtype))
+
+
+def read_only_parts(
+    arrays: Mapping[str, Any], dtypes: Mapping[str, type[np.generic]]
+) -> dict[str, Any]:
+    """Return arrays by name as `hold_read_only` holds them, to make a named tuple of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.held_arrays import read_only_parts
+    >>> read_only_parts({"starts": [0, 2]}, {"starts": np.int64})["starts"].flags.writeable
+    False
+    """
+    return {name: read_only(array, dtypes[name]) for name, array in arrays.items()}
