@@ -119,6 +119,9 @@ def with_labels(
 def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
     """Return a model that has never heard of some labels; the given one stays as it is.
 
+    Of texts that were about these alone, it calls the next best labels too probable. `masked` of
+    `Predictor.predict` takes labels out of answers, and leaves the probabilities of others.
+
     Parameters
     ----------
     model : Predictor
