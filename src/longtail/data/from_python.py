@@ -24,6 +24,7 @@ from longtail.data.csr import (
 from longtail.data.foreign import (
     as_classes,
     check_unmasked,
+    column_names,
     is_missing,
     own_dtype,
     python_values,
@@ -234,7 +235,7 @@ def labels_from(
         return _from_matrix(csr_array(labels), n_points, LabelForm.SPARSE)
     check_unmasked("y", labels)
     if hasattr(labels, "__array__"):
-        columns = getattr(labels, "columns", None)
+        columns = column_names(labels)
         labels = _as_array(labels)
         if labels.ndim == 2:
             matrix, _, form = _from_matrix(_sparsified(labels), n_points, LabelForm.DENSE)
@@ -320,9 +321,9 @@ def _from_matrix(
     return matrix, LabelSpace(int(matrix.shape[1])), form
 
 
-def _named_by(columns: Iterable[object] | None, n_labels: int) -> LabelSpace:
+def _named_by(columns: list[object] | None, n_labels: int) -> LabelSpace:
     """Return labels that are called as the columns of a table, unless those are but counted."""
-    names = list(range(n_labels) if columns is None else columns)
+    names = [*range(n_labels)] if columns is None else columns
     if names == [*range(n_labels)]:
         return LabelSpace(n_labels)
     nameless = [i for i, name in enumerate(names) if isinstance(name, str) and not name.strip()]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.data.foreign import column_names
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def feature_names(X: Any) -> NDArray[np.object_] | None:
     >>> feature_names(SimpleNamespace(columns=range(2))) is None
     True
     """
-    columns = list(getattr(X, "columns", ()))
+    columns = column_names(X)
     if not columns or not all(isinstance(name, str) for name in columns):
         return None
     return np.array(columns, np.object_)
