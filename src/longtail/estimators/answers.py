@@ -14,7 +14,6 @@ from longtail.data.foreign import as_classes, own_dtype
 from longtail.data.from_python import LabelForm, labels_from
 from longtail.data.input_notes import InputWarning
 from longtail.errors import InputError
-from longtail.estimators.feature_names import check_feature_names
 from longtail.estimators.scikit_learn import Parameters, not_fitted
 from longtail.evaluation import LEAST_KNOWN, warn_of_unknown_labels
 from longtail.metrics import precision_at_k
@@ -106,7 +105,6 @@ class AnsweringEstimator(Parameters):
             other names or another order.
         """
         self._check_is_fitted()
-        check_feature_names(X, getattr(self, "feature_names_in_", None))
         return self.predictor_.predict_topk(X, k)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
