@@ -344,7 +344,7 @@ def _from_lists(rows: Lists) -> tuple[csr_array, LabelSpace, LabelForm]:
     form = LabelForm.NAMES if isinstance(first, str) else LabelForm.IDS
     notes = InputNotes("labels", unit="row")
     labels, space = (_from_names if form is LabelForm.NAMES else _from_ids)(rows, notes)
-    notes.warn(stacklevel=4)
+    notes.warn()
     return labels, space, form
 
 
@@ -462,7 +462,7 @@ def _from_classes(values: list[Hashable]) -> tuple[csr_array, LabelSpace, LabelF
     if texts is not None:
         notes = InputNotes("labels", unit="row")
         remark_on_packed(notes, names, ids, _packed_labels)
-        notes.warn(stacklevel=4)
+        notes.warn()
     lengths = np.ones(len(values), dtype=np.int64)
     return csr_from_rows(ids.astype(np.int32), lengths, len(classes)), space, LabelForm.CLASSES
 
