@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from scipy.sparse import coo_array, csr_array, csr_matrix, lil_array
 
 from longtail.data import Dataset, InputWarning, LabelForm, features_from, labels_from, texts_from
@@ -324,6 +325,14 @@ def test_what_no_array_can_be_made_of():
 
     with pytest.raises(InputError, match=r"y cannot be read as an array of numpy.*to_dense"):
         labels_from(Tensor(), 4)
+
+
+def test_a_tensor_with_a_gradient_has_no_numbers_to_read():
+    tensor = torch.eye(4).requires_grad_()
+    with pytest.raises(InputError, match=r"`features` cannot be read .*\.detach\(\)"):
+        features_from(tensor)
+    with pytest.raises(InputError, match=r"y cannot be read .*\.detach\(\)"):
+        labels_from(tensor, 4)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
 __all__ = [
+    "UNREADABLE",
     "as_classes",
     "check_unmasked",
     "column_names",
@@ -19,6 +20,10 @@ __all__ = [
     "own_dtype",
     "python_values",
 ]
+
+
+# What is raised for what is no array: rows of other lengths, a sparse tensor, one with a gradient.
+UNREADABLE = (TypeError, ValueError, RuntimeError)
 
 
 def column_names(table: Any) -> list[object] | None:

@@ -22,6 +22,7 @@ from longtail.data.csr import (
     with_int32_indices,
 )
 from longtail.data.foreign import (
+    UNREADABLE,
     as_classes,
     check_unmasked,
     column_names,
@@ -164,7 +165,7 @@ def features_from(features: Any, name: str = "`features`") -> csr_array:
                 matrix = csr_array(given, dtype=np.float32)
             else:
                 matrix = csr_of_dense(given) if given.ndim == 2 else None
-    except (TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise InputError(
             f"{name} cannot be read as a matrix of numbers: {str(error).rstrip('.')}. {ADVICE}"
         ) from error
@@ -265,7 +266,7 @@ def _as_array(labels: Any) -> np.ndarray[Any, Any]:
     """Return what is an array of another library as one of numpy, or say that it cannot be."""
     try:
         return np.asarray(labels)
-    except (TypeError, RuntimeError) as error:  # a sparse tensor, or one with a gradient
+    except UNREADABLE as error:
         raise InputError(f"y cannot be read as an array of numpy: {error}") from error
 
 

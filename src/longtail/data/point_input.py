@@ -13,7 +13,7 @@ from longtail.data.characters import character_classes, joined_code_points
 from longtail.data.damping import unit_rows_of_power
 from longtail.data.dense_columns import DenseColumns
 from longtail.data.feature_names import check_feature_names
-from longtail.data.foreign import check_unmasked
+from longtail.data.foreign import UNREADABLE, check_unmasked
 from longtail.data.from_python import features_from
 from longtail.data.text_column import well_formed
 from longtail.errors import InputError
@@ -129,7 +129,7 @@ class PointInput:
         if issparse(X) and X.shape[1] == size:  # as a data set holds them
             return features_from(X)
         check_unmasked("X", X)
-        images = np.asarray(X if not issparse(X) else X.toarray(), np.float32)
+        images = _numbers(X if not issparse(X) else X.toarray())
         if images.shape[1:] not in {self.image_shape, (size,)}:
             raise InputError(
                 f"This model reads images {self.image_shape}, (channels, height, width), but it "
@@ -199,6 +199,14 @@ class PointInput:
             None if dense is None else DenseColumns.from_config(dense),
             tuple(config.get("feature_names", ())),  # as older folders have none
         )
+
+
+def _numbers(images: Any) -> NDArray[np.float32]:
+    """Return images as an array, or raise InputError."""
+    try:
+        return np.asarray(images, np.float32)
+    except UNREADABLE as error:
+        raise InputError(f"X cannot be read as an array of images: {error}") from error
 
 
 def word_sequences(
