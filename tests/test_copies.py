@@ -10,6 +10,7 @@ from command_line import SMALL, run, write_lines
 from longtail import Dataset, LongtailClassifier
 from longtail.data.copies import points_of_rows, without_copies
 from longtail.data.input_notes import InputWarning
+from longtail.recipes.parabel import Parabel
 from small_wordnet import small_wordnet
 
 N_POINTS = 100
@@ -128,6 +129,23 @@ def test_copies_train_the_model_of_their_points(of_classes):
         once.predict_topk(list(test.texts)), five.predict_topk(list(test.texts)), strict=True
     ):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("label_of", "message"),
+    [(lambda row: row % 4, "are left out"), (lambda row: row // 50, "are joined to")],
+)
+def test_warnings_name_the_line_of_the_caller(label_of, message):
+    texts = [f"text {row % N_POINTS}" for row in range(5 * N_POINTS)]
+    labels = [[f"label {label_of(row)}"] for row in range(len(texts))]
+    model = Parabel(n_threads=1, min_df=50)
+    for fit in (model.fit, lambda texts, labels: model.fit_dataset(Dataset.of(texts, labels))):
+        with pytest.warns(InputWarning) as seen:
+            fit(texts, labels)
+        said = " ".join(str(warning.message) for warning in seen)
+        assert message in said
+        assert "min_df=50 is lowered" in said
+        assert {warning.filename for warning in seen} == {__file__}
 
 
 def test_the_command_says_so_once(tmp_path, capsys):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from scipy.sparse import coo_array, csr_array, csr_matrix, lil_array
 
 from longtail.data import Dataset, InputWarning, LabelForm, features_from, labels_from, texts_from
 from longtail.data.foreign import own_dtype
 from longtail.errors import InputError
+from longtail.recipes.parabel import Parabel
 
 DENSE = [[1, 1, 0], [0, 0, 0], [1, 0, 1]]
 
@@ -92,6 +94,44 @@ class OfArrow:
 
     def __iter__(self):
         return iter([object(), object()])
+
+
+class ArrowTable:
+    """A table of pyarrow: its `columns` are columns, and their names stand elsewhere."""
+
+    def __init__(self, values, names):
+        self._values, self.column_names = np.asarray(values), list(names)
+        self.columns = [OfArrow(column.tolist()) for column in self._values.T]
+        self.shape, self.num_columns = self._values.shape, len(names)
+
+    def __array__(self, dtype=None, copy=None):
+        return self._values if dtype is None else self._values.astype(dtype)
+
+    def __len__(self):
+        return len(self._values)
+
+    def __getitem__(self, place):
+        return self.columns[place]
+
+    def to_pylist(self):
+        return [dict(zip(self.column_names, row, strict=True)) for row in self._values.tolist()]
+
+
+def test_columns_of_a_table_of_pyarrow_have_names():
+    _, space, form = labels_from(ArrowTable([[1, 0], [1, 1]], ["bread", "yeast"]), 2)
+    assert (form, list(space.names)) == (LabelForm.DENSE, ["bread", "yeast"])
+    X, classes = np.eye(2)[np.arange(20) % 2], ["bread", "yeast"] * 10
+    model = Parabel(n_threads=1).fit(ArrowTable(X, ["sweet", "sour"]), classes)
+    assert model.feature_names_in_.tolist() == ["sweet", "sour"]
+    assert model.predict(ArrowTable(X, ["sweet", "sour"])).tolist() == classes
+    with pytest.raises(InputError, match="the same columns, in another order"):
+        model.predict(ArrowTable(X, ["sour", "sweet"]))
+
+
+def test_a_column_may_be_called_as_the_names_of_pyarrow():
+    table = ArrowTable([[1, 0], [1, 1]], ["bread", "column_names"])
+    table.columns, table.column_names = table.column_names, table.columns[1]  # as pandas has them
+    assert list(labels_from(table, 2)[1].names) == ["bread", "column_names"]
 
 
 def test_columns_of_pyarrow():
@@ -285,6 +325,14 @@ def test_what_no_array_can_be_made_of():
 
     with pytest.raises(InputError, match=r"y cannot be read as an array of numpy.*to_dense"):
         labels_from(Tensor(), 4)
+
+
+def test_a_tensor_with_a_gradient_has_no_numbers_to_read():
+    tensor = torch.eye(4).requires_grad_()
+    with pytest.raises(InputError, match=r"`features` cannot be read .*\.detach\(\)"):
+        features_from(tensor)
+    with pytest.raises(InputError, match=r"y cannot be read .*\.detach\(\)"):
+        labels_from(tensor, 4)
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,9 @@ class TestWrongInput:
         assert reads.matrix(np.ones((2, 3, 4, 4))).shape == (2, 48)
         with pytest.raises(InputError, match=r"given an array \(2, 4, 4, 3\)"):
             reads.matrix(np.ones((2, 4, 4, 3)))
+        for unreadable in (torch.ones(2, 3, 4, 4, requires_grad=True), [[1], [1, 2]]):
+            with pytest.raises(InputError, match="cannot be read as an array of images"):
+                reads.matrix(unreadable)
 
     def test_word_vectors_of_another_model(self, data):
         n_tokens = data.features.shape[1]

@@ -56,7 +56,7 @@ class TestEvaluate:
         with pytest.raises(InputError, match="must hold numbers, got an array of object"):
             in_rank_order(np.array([[1, 0]]), np.array([[None, 1]]))
 
-    @pytest.mark.parametrize("ks", [3, "135", (1, 2.5), (None,)])
+    @pytest.mark.parametrize("ks", [3, "135", (1, 2.5), (None,), [True]])
     def test_places_that_are_no_numbers_are_refused(self, ks):
         with pytest.raises(InputError, match=r"ks must be whole numbers such as \(1, 3, 5\), got"):
             _evaluate(IDS, SCORES, TRUTH, ks=ks)
@@ -209,7 +209,9 @@ class TestBadInput:
         with pytest.raises(InputError, match="label ids as integers"):
             precision_at_k(ids, TRUTH, 1)
 
-    @pytest.mark.parametrize("propensity", [0.55, (0.55,), "0.55,1.5", None])
+    @pytest.mark.parametrize(
+        "propensity", [0.55, (0.55,), "0.55,1.5", None, (".5", ".4"), (0.5, None)]
+    )
     def test_propensities_are_two_numbers(self, propensity):
         with pytest.raises(InputError, match=r"must be A and B, such as \(0.55, 1.5\)"):
             _evaluate(
@@ -263,3 +265,25 @@ def test_a_matrix_of_scores_has_the_labels_of_its_predictions():
         score_matrix(ids, scores, 2)
     with pytest.raises(InputError, match="same shape"):
         score_matrix(ids, scores[:, :1], 4)
+    assert (score_matrix(ids.tolist(), scores.tolist(), 4) != matrix).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (([[2, 0], [1]], [[0.5, 0.25], [0.5]], 3), "`ids` cannot be read as an array"),
+        (([[2.0, 0.0]], [[0.5, 0.25]], 3), "`ids` must hold label ids as integers"),
+        (([[2, 0]], [["a", "b"]], 3), "`scores` must hold numbers"),
+        (([[2, 0]], [[0.5, 0.25]], 3.0), r"n_labels must be a whole number, got 3\.0"),
+    ],
+)
+def test_what_makes_no_matrix_of_scores(given, message):
+    with pytest.raises(InputError, match=message):
+        score_matrix(*given)
+
+
+@pytest.mark.parametrize("k", [1.0, "1", None, True])
+def test_a_place_that_is_no_whole_number_is_refused(k):
+    for measure in (lambda: precision_at_k(IDS, TRUTH, k), lambda: top_k(TRUTH, k)):
+        with pytest.raises(InputError, match="k must be a whole number, got"):
+            measure()

@@ -32,10 +32,13 @@ def same(first, second):
 
 
 def answer_in_child(seed):
-    with pytest.warns(RuntimeWarning, match=r"forked from one .*on one thread, all else on 2"):
+    with pytest.warns(
+        RuntimeWarning, match=r"forked from one .*on one thread, all else on 2"
+    ) as said:
         model = LongtailClassifier(dimension=16, epochs=2, n_threads=2, random_state=seed).fit(
             TEXTS, NAMES
         )
+    assert {warning.filename for warning in said} == {__file__}
     return model.predict(TEXTS[:1])
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from longtail.data.blocks import blocks_of, n_points_of, points_of
-from longtail.data.input_notes import InputWarning
+from longtail.data.input_notes import warn
 from longtail.data.label_space import in_ids_of
 from longtail.data.pair_table import said_of_pairs
 from longtail.errors import InputError
@@ -66,7 +65,7 @@ def evaluate_model(
     """
     given, dataset = dataset, in_ids_of(model.label_space, dataset)
     if said := said_of_pairs(given, "The test set"):
-        warnings.warn(said, InputWarning, stacklevel=3)
+        warn(said)
     if set_aside is not None:
         set_aside = as_binary_csr(set_aside, "set_aside")
         if dataset is not given:
@@ -152,17 +151,15 @@ def _check_labels(dataset: Dataset, known: LabelSpace) -> None:
             f"it has {dataset.label_space.name(int(ids[0]))!r}, the model has {known.name(0)!r}."
         )
     if dataset.label_space.names is None and dataset.n_labels < known.n_labels:
-        warnings.warn(
+        warn(
             f"The test set has {dataset.n_labels:,} labels without names, the model "
             f"{known.n_labels:,}: its ids are taken for the model's. Make it as wide as the model, "
             "or read it with label_space=model.label_space.",
-            InputWarning,
-            stacklevel=4,
         )
-    warn_of_unknown_labels(dataset.labels, known.n_labels, stacklevel=5)
+    warn_of_unknown_labels(dataset.labels, known.n_labels)
 
 
-def warn_of_unknown_labels(labels: csr_array, n_known: int, *, stacklevel: int = 2) -> None:
+def warn_of_unknown_labels(labels: csr_array, n_known: int) -> None:
     """Warn where most labels of the points are behind those that the model knows.
 
     Parameters
@@ -170,8 +167,6 @@ def warn_of_unknown_labels(labels: csr_array, n_known: int, *, stacklevel: int =
     labels : csr_array (n_points, n_labels)
         In the model's ids; those that it does not know come behind them.
     n_known : int
-    stacklevel : int
-        See `warnings.warn`; 2 is whoever calls this.
 
     Examples
     --------
@@ -186,9 +181,7 @@ def warn_of_unknown_labels(labels: csr_array, n_known: int, *, stacklevel: int =
     """
     n_pairs, n_unknown = labels.nnz, int(np.count_nonzero(labels.indices >= n_known))
     if n_unknown > (1 - LEAST_KNOWN) * n_pairs:
-        warnings.warn(
+        warn(
             f"The model does not know {n_unknown:,} of the {n_pairs:,} labels of the points, which "
             "count as misses. Were they named otherwise when it was trained?",
-            InputWarning,
-            stacklevel=stacklevel,
         )

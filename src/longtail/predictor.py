@@ -133,6 +133,11 @@ class Predictor:
         """As many labels as a point can be answered with, however many it is asked for."""
         return min(self.n_labels, LARGEST_K)
 
+    @property
+    def feature_names_in_(self) -> tuple[str, ...]:
+        """Names of the columns of a table of features; none where training had no names."""
+        return self.reads.feature_names
+
     @overload
     def predict(  # type: ignore[overload-overlap]  # a str is a sequence of str, and one text
         self,
@@ -236,7 +241,8 @@ class Predictor:
         Raises
         ------
         InputError
-            If `X` is not what the model was trained on, or k is out of range.
+            If `X` is not what the model was trained on, or a table of features whose columns have
+            other names or another order, or k is out of range.
         """
         k = _checked_k(k)
         ids, probabilities = self._answers(X, k, n_threads, restriction)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import msgspec
 from longtail.cli.files import is_stdout
 from longtail.cli.score_matrix import is_matrix
 from longtail.data.delimited import SEPARATOR, csv_lines, split_labels
-from longtail.data.input_notes import InputWarning
+from longtail.data.input_notes import warn
 from longtail.data.paths import is_device
 from longtail.errors import InputError
 
@@ -126,12 +125,10 @@ def lines_of(
     rows = [[_cell(value) for value in point.values()] for point in points]
     limit = csv.field_size_limit()
     if any(len(cell) > limit for row in rows for cell in row):
-        warnings.warn(
+        warn(
             f"Among the answers are cells of more than {limit:,} characters, which neither "
             "longtail nor Python's csv module reads from a table. For those, name the output "
             ".jsonl.",
-            InputWarning,
-            stacklevel=2,
         )
     return csv_lines([[*points[0]], *rows] if with_header and points else rows, delimiter)
 

@@ -10,7 +10,8 @@
 - In memory: `dataset`, `text_column`, `blocks`, `bags`, `csr`, `rows`, `assembled`
 - Texts to rows: `vectorizer`, with `characters`, `symbol_words`, `token_settings`, `token_counts`,
   `vocabulary_arrays`; what a model reads of a point: `point_input`
-- Ready-made features: `damping`, `dense_columns`, chosen by `agreement`
+- Ready-made features: `damping`, `dense_columns`, chosen by `agreement`; what their columns are
+  called: `feature_names`
 - Which points, and how often: `split`, `copies`, `weighted_draws`
 """
 

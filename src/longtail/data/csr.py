@@ -259,7 +259,7 @@ def remark_on_tiny(given: Any, kept: csr_array) -> None:
     notes = InputNotes("features", unit="row")
     for row in np.flatnonzero(is_given & (np.diff(kept.indptr) == 0)).tolist():
         notes.add(TINY, line=row)
-    notes.warn(stacklevel=4)
+    notes.warn()
 
 
 def fits_rows(starts: NDArray[np.integer], ids: NDArray[np.integer], n_ids: int) -> bool:

@@ -11,7 +11,40 @@ from longtail.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
-__all__ = ["as_classes", "check_unmasked", "is_missing", "own_dtype", "python_values"]
+__all__ = [
+    "UNREADABLE",
+    "as_classes",
+    "check_unmasked",
+    "column_names",
+    "is_missing",
+    "own_dtype",
+    "python_values",
+]
+
+
+# What is raised for what is no array: rows of other lengths, a sparse tensor, one with a gradient.
+UNREADABLE = (TypeError, ValueError, RuntimeError)
+
+
+def column_names(table: Any) -> list[object] | None:
+    """Return what the columns of a table of any library are called; None of what is no table.
+
+    Those of pandas and polars are its ``columns``. In pyarrow these are the columns themselves, and
+    ``column_names`` a list; to pandas that is a column, if there is one called so.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from longtail.data.foreign import column_names
+    >>> column_names(SimpleNamespace(columns=["height", "weight"])), column_names([[1.8, 75.0]])
+    (['height', 'weight'], None)
+    >>> column_names(SimpleNamespace(columns=[[1.8], [75.0]], column_names=["height", "weight"]))
+    ['height', 'weight']
+    """
+    names = getattr(table, "column_names", None)
+    if not isinstance(names, list):
+        names = getattr(table, "columns", None)
+    return None if names is None else list(names)
 
 
 def own_dtype(values: Any) -> np.dtype[Any] | None:

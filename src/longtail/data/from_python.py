@@ -22,8 +22,10 @@ from longtail.data.csr import (
     with_int32_indices,
 )
 from longtail.data.foreign import (
+    UNREADABLE,
     as_classes,
     check_unmasked,
+    column_names,
     is_missing,
     own_dtype,
     python_values,
@@ -163,7 +165,7 @@ def features_from(features: Any, name: str = "`features`") -> csr_array:
                 matrix = csr_array(given, dtype=np.float32)
             else:
                 matrix = csr_of_dense(given) if given.ndim == 2 else None
-    except (TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise InputError(
             f"{name} cannot be read as a matrix of numbers: {str(error).rstrip('.')}. {ADVICE}"
         ) from error
@@ -234,7 +236,7 @@ def labels_from(
         return _from_matrix(csr_array(labels), n_points, LabelForm.SPARSE)
     check_unmasked("y", labels)
     if hasattr(labels, "__array__"):
-        columns = getattr(labels, "columns", None)
+        columns = column_names(labels)
         labels = _as_array(labels)
         if labels.ndim == 2:
             matrix, _, form = _from_matrix(_sparsified(labels), n_points, LabelForm.DENSE)
@@ -264,7 +266,7 @@ def _as_array(labels: Any) -> np.ndarray[Any, Any]:
     """Return what is an array of another library as one of numpy, or say that it cannot be."""
     try:
         return np.asarray(labels)
-    except (TypeError, RuntimeError) as error:  # a sparse tensor, or one with a gradient
+    except UNREADABLE as error:
         raise InputError(f"y cannot be read as an array of numpy: {error}") from error
 
 
@@ -320,9 +322,9 @@ def _from_matrix(
     return matrix, LabelSpace(int(matrix.shape[1])), form
 
 
-def _named_by(columns: Iterable[object] | None, n_labels: int) -> LabelSpace:
+def _named_by(columns: list[object] | None, n_labels: int) -> LabelSpace:
     """Return labels that are called as the columns of a table, unless those are but counted."""
-    names = list(range(n_labels) if columns is None else columns)
+    names = [*range(n_labels)] if columns is None else columns
     if names == [*range(n_labels)]:
         return LabelSpace(n_labels)
     nameless = [i for i, name in enumerate(names) if isinstance(name, str) and not name.strip()]
@@ -343,7 +345,7 @@ def _from_lists(rows: Lists) -> tuple[csr_array, LabelSpace, LabelForm]:
     form = LabelForm.NAMES if isinstance(first, str) else LabelForm.IDS
     notes = InputNotes("labels", unit="row")
     labels, space = (_from_names if form is LabelForm.NAMES else _from_ids)(rows, notes)
-    notes.warn(stacklevel=4)
+    notes.warn()
     return labels, space, form
 
 
@@ -461,7 +463,7 @@ def _from_classes(values: list[Hashable]) -> tuple[csr_array, LabelSpace, LabelF
     if texts is not None:
         notes = InputNotes("labels", unit="row")
         remark_on_packed(notes, names, ids, _packed_labels)
-        notes.warn(stacklevel=4)
+        notes.warn()
     lengths = np.ones(len(values), dtype=np.int64)
     return csr_from_rows(ids.astype(np.int32), lengths, len(classes)), space, LabelForm.CLASSES
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,12 @@ from longtail.errors import source_name
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from types import FrameType
 
-__all__ = ["InputNotes", "InputWarning"]
+__all__ = ["InputNotes", "InputWarning", "warn"]
+
+_OURS, _COMMANDS = "longtail", "cli"
+_BETWEEN = "contextlib"  # a `with` of ours passes through it
 
 
 class InputWarning(UserWarning):
@@ -27,6 +32,36 @@ class InputWarning(UserWarning):
     >>> str(caught[0].message)
     'labels: points with a label twice (merged): 1, first at row 0.'
     """
+
+
+def warn(message: str, category: type[Warning] = InputWarning) -> None:
+    """Issue a warning that shows the line of the user's by which longtail was called.
+
+    Parameters
+    ----------
+    message : str
+    category : type of Warning
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from longtail.data.input_notes import warn
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn("All points are alike.")
+    >>> caught[0].category.__name__, str(caught[0].message)
+    ('InputWarning', 'All points are alike.')
+    """
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and _is_ours(frame):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    """Tell a call within longtail from the user's; the command line is a user, too."""
+    first, *inner = str(frame.f_globals.get("__name__")).split(".")
+    return first == _BETWEEN or (first == _OURS and inner[:1] != [_COMMANDS])
 
 
 class InputNotes:
@@ -75,8 +110,8 @@ class InputNotes:
             return ""
         return f"{source_name(self.source)}: {'; '.join(parts)}."
 
-    def warn(self, *, stacklevel: int = 2) -> None:
+    def warn(self) -> None:
         """Issue the summary as one `InputWarning`, or nothing."""
         summary = self.summary()
         if summary:
-            warnings.warn(summary, InputWarning, stacklevel=stacklevel + 1)
+            warn(summary)

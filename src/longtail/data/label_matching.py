@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.data.input_notes import InputWarning
+from longtail.data.input_notes import warn
 from longtail.data.label_names import written_id
 from longtail.errors import InputError
 
@@ -95,13 +94,11 @@ def _tell_apart(
         else:
             unclear.append(name)
     if unclear:
-        warnings.warn(
+        warn(
             f"Several of the model's labels share a name, such as {unclear[0]!r}, and neither "
             "texts nor order tell which of them the points have: the first is taken (names: "
             f"{len(unclear):,}). Write ids in place of names; the model's own answers keep them "
             "as a matrix (.npz).",
-            InputWarning,
-            stacklevel=7,  # whoever calls `Predictor.evaluate`
         )
 
 

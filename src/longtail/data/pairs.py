@@ -186,7 +186,7 @@ def _half_of_pair(path: Path) -> csr_array:
     """Read sparse features, and tell what is odd about them."""
     notes = InputNotes(path)
     features = read_matrix(path, notes=notes)
-    notes.warn(stacklevel=5)
+    notes.warn()
     return features
 
 

@@ -12,7 +12,8 @@ from scipy.sparse import issparse
 from longtail.data.characters import character_classes, joined_code_points
 from longtail.data.damping import unit_rows_of_power
 from longtail.data.dense_columns import DenseColumns
-from longtail.data.foreign import check_unmasked
+from longtail.data.feature_names import check_feature_names
+from longtail.data.foreign import UNREADABLE, check_unmasked
 from longtail.data.from_python import features_from
 from longtail.data.text_column import well_formed
 from longtail.errors import InputError
@@ -66,6 +67,9 @@ class PointInput:
         signs stay. See `longtail.data.damping`.
     dense : DenseColumns or None
         Dense columns of ready-made features, which are centred and scaled before all else.
+    feature_names : tuple of str
+        What the columns of ready-made features were called in training; empty where they had no
+        names. A table must have the same ones.
 
     Examples
     --------
@@ -79,6 +83,7 @@ class PointInput:
     image_shape: tuple[int, ...] = ()
     power: float = 1.0
     dense: DenseColumns | None = None
+    feature_names: tuple[str, ...] = ()
 
     @property
     def needs_texts(self) -> bool:
@@ -117,13 +122,14 @@ class PointInput:
         csr_array of float32 (n, n_features)
         """
         self.check(is_text=False)
+        check_feature_names(X, self.feature_names)
         if self.kind is not InputKind.IMAGES:
             return features_from(X)
         size = int(np.prod(self.image_shape))
         if issparse(X) and X.shape[1] == size:  # as a data set holds them
             return features_from(X)
         check_unmasked("X", X)
-        images = np.asarray(X if not issparse(X) else X.toarray(), np.float32)
+        images = _numbers(X if not issparse(X) else X.toarray())
         if images.shape[1:] not in {self.image_shape, (size,)}:
             raise InputError(
                 f"This model reads images {self.image_shape}, (channels, height, width), but it "
@@ -178,6 +184,7 @@ class PointInput:
             "image_shape": list(self.image_shape),
             "power": self.power,
             "dense": None if self.dense is None else self.dense.config(),
+            "feature_names": list(self.feature_names),
         }
 
     @classmethod
@@ -190,7 +197,16 @@ class PointInput:
             tuple(config["image_shape"]),
             config["power"],
             None if dense is None else DenseColumns.from_config(dense),
+            tuple(config.get("feature_names", ())),  # as older folders have none
         )
+
+
+def _numbers(images: Any) -> NDArray[np.float32]:
+    """Return images as an array, or raise InputError."""
+    try:
+        return np.asarray(images, np.float32)
+    except UNREADABLE as error:
+        raise InputError(f"X cannot be read as an array of images: {error}") from error
 
 
 def word_sequences(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, ValuesView
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +11,8 @@ from scipy.sparse import csr_array
 from longtail.data.dataset import Dataset
 from longtail.data.foreign import as_classes, own_dtype
 from longtail.data.from_python import LabelForm, labels_from
-from longtail.data.input_notes import InputWarning
+from longtail.data.input_notes import warn
 from longtail.errors import InputError
-from longtail.estimators.feature_names import check_feature_names
 from longtail.estimators.scikit_learn import Parameters, not_fitted
 from longtail.evaluation import LEAST_KNOWN, warn_of_unknown_labels
 from longtail.metrics import precision_at_k
@@ -106,7 +104,6 @@ class AnsweringEstimator(Parameters):
             other names or another order.
         """
         self._check_is_fitted()
-        check_feature_names(X, getattr(self, "feature_names_in_", None))
         return self.predictor_.predict_topk(X, k)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -164,7 +161,7 @@ class AnsweringEstimator(Parameters):
                 "matrix with the same columns as in training."
             )
         labels = self._in_own_ids(labels, space)
-        warn_of_unknown_labels(labels, n_labels, stacklevel=3)
+        warn_of_unknown_labels(labels, n_labels)
         return precision_at_k(ids, labels, 1)
 
     def evaluate(
@@ -191,12 +188,10 @@ class AnsweringEstimator(Parameters):
         known = set(self.classes_.tolist())
         unknown = [value for value in true.tolist() if value not in known]
         if len(unknown) > (1 - LEAST_KNOWN) * len(true):
-            warnings.warn(
+            warn(
                 f"The model does not know {len(unknown):,} of the {len(true):,} classes of the "
                 f"points, such as {unknown[0]!r}, which count as misses. It knows "
                 f"{self.classes_[0].item()!r}, for one: were they written otherwise?",
-                InputWarning,
-                stacklevel=3,
             )
 
     def _best_classes(self, ids: NDArray[np.int32]) -> NDArray[Any]:

@@ -13,6 +13,7 @@ from longtail.data.csr import with_entries
 from longtail.data.damping import chosen_power
 from longtail.data.dataset import Dataset
 from longtail.data.dense_columns import chosen_dense_columns
+from longtail.data.feature_names import feature_names
 from longtail.data.foreign import as_classes
 from longtail.data.from_python import (
     LabelForm,
@@ -25,7 +26,6 @@ from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError, interruptible
 from longtail.estimators.answers import AnsweringEstimator, matrix_dtype, rereadable
 from longtail.estimators.calibrating import calibrated
-from longtail.estimators.feature_names import feature_names
 from longtail.estimators.holding_out import LARGEST_HELD_OUT
 from longtail.estimators.json_values import code_of, digest_of_file, json_value
 from longtail.estimators.limits import check_min_df, check_settings
@@ -171,8 +171,10 @@ class LabelEstimator(AnsweringEstimator):
             self._own_classes = np.unique(as_classes(y))
         if dataset.features is not None:
             self.n_features_in_ = dataset.features.shape[1]
-            if (names := feature_names(X)) is not None:
-                self.feature_names_in_ = names
+            if names := feature_names(X):
+                self.feature_names_in_ = np.array(names, np.object_)
+                known = self.predictor_
+                known.reads = replace(known.reads, feature_names=names)
         self._label_dtype = matrix_dtype(y)
         return self
 

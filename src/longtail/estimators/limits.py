@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import fields
 from numbers import Integral, Real
 from os import PathLike
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.compiled.checks import MOST_SEARCHED
-from longtail.data.input_notes import InputWarning
+from longtail.data.input_notes import warn
 from longtail.errors import InputError
 from longtail.scorers.energy_inference import MOST_STEPS
 from longtail.training.run import checked_device
@@ -171,11 +170,9 @@ def check_min_df(estimator: LabelEstimator, n_points: int) -> None:
             f"min_df={given:,} leaves no token: there are only {n_points:,} training texts. Pass "
             f"at most {max(1, n_points // 20):,}, one text in twenty."
         )
-    warnings.warn(
+    warn(
         f"min_df={given:,} is lowered to {most:,}, one in twenty of the {n_points:,} "
         "training texts.",
-        InputWarning,
-        stacklevel=4,
     )
 
 

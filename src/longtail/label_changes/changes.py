@@ -308,7 +308,7 @@ def _remark_on_silent(
             f"out, {np.count_nonzero(silent == silent[0]):,} of them of {names[silent[0]]!r}: it "
             "is found by what else is known of it. Pass examples with words of the training texts"
         )
-        notes.warn(stacklevel=5)
+        notes.warn()
 
 
 def _end_to_end(bags: Sequence[Bags], width: int) -> Bags:

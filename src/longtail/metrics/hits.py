@@ -32,6 +32,7 @@ __all__ = [
     "check_k",
     "deepest_place",
     "find_hits",
+    "is_whole",
     "points_of_entries",
     "row_chunks",
     "stored_in",
@@ -131,6 +132,19 @@ def as_binary_csr(matrix: csr_array, name: str) -> csr_array:
     return csr
 
 
+def is_whole(number: object) -> bool:
+    """Tell a whole number, numpy's too, from all else; True is one to Python alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.metrics.hits import is_whole
+    >>> [is_whole(number) for number in (3, np.int64(3), 3.0, True)]
+    [True, True, False, False]
+    """
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
+
+
 def deepest_place(*ks: Sequence[int]) -> int:
     """Return the largest of the places that metrics look at, or say why they are none.
 
@@ -142,13 +156,13 @@ def deepest_place(*ks: Sequence[int]) -> int:
     """
     for places in ks:
         is_sequence = isinstance(places, Sequence | np.ndarray) and not isinstance(places, str)
-        if not is_sequence or not all(isinstance(k, int | np.integer) for k in places):
+        if not is_sequence or not all(map(is_whole, places)):
             raise InputError(f"ks must be whole numbers such as {USUAL_PLACES}, got {places!r}.")
     return max((int(k) for places in ks for k in places), default=1)
 
 
 def check_k(k: int, n_places: int) -> None:
-    """Raise where k is no place in a ranking of `n_places`.
+    """Raise where k is no whole number, or no place in a ranking of `n_places`.
 
     Examples
     --------
@@ -159,6 +173,8 @@ def check_k(k: int, n_places: int) -> None:
         ...
     longtail.errors.InputError: k is 0, but a metric looks at the first k places. Pass 1 or more.
     """
+    if not is_whole(k):
+        raise InputError(f"k must be a whole number, got {k!r}.")
     if k < 1:
         raise InputError(f"k is {k}, but a metric looks at the first k places. Pass 1 or more.")
     if k > n_places:

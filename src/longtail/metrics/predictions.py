@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.data.csr import with_entries
+from longtail.data.foreign import UNREADABLE
 from longtail.errors import InputError
 from longtail.metrics.hits import (
     Floats,
     Integers,
     as_binary_csr,
+    is_whole,
     points_of_entries,
     row_chunks,
     stored_in,
@@ -57,7 +59,7 @@ def top_k(
     Raises
     ------
     InputError
-        For a dense matrix, a k below 1, or a score that is not a number.
+        For a dense matrix, a k that is no whole number or below 1, or a score that is not a number.
 
     Examples
     --------
@@ -68,6 +70,8 @@ def top_k(
     ([[2, 0], [0, 1]], [[0.9, 0.2], [0.5, 0.5]])
     """
     scores = as_binary_csr(scores, "scores")
+    if not is_whole(k):
+        raise InputError(f"k must be a whole number, got {k!r}.")
     if k < 1:
         raise InputError(f"k is {k}, but at least one label a point is kept. Pass 1 or more.")
     if np.isnan(scores.data).any():
@@ -103,7 +107,7 @@ def score_matrix(ids: Integers, scores: Floats, n_labels: int) -> csr_array:
     Raises
     ------
     InputError
-        If the shapes differ, or an id is not below `n_labels`.
+        If the shapes differ, these are no ids and numbers, or an id is not below `n_labels`.
 
     Examples
     --------
@@ -113,7 +117,13 @@ def score_matrix(ids: Integers, scores: Floats, n_labels: int) -> csr_array:
     >>> score_matrix(ids, scores, n_labels=3).toarray().tolist()
     [[0.2, 0.0, 0.9], [0.0, 0.5, 0.0]]
     """
+    ids, scores = _as_array(ids, "ids"), _as_array(scores, "scores")
     _check_same_shape(ids, scores)
+    if ids.dtype.kind not in "iu":
+        raise InputError(f"`ids` must hold label ids as integers, got an array of {ids.dtype}.")
+    _check_numbers(scores)
+    if not is_whole(n_labels):
+        raise InputError(f"n_labels must be a whole number, got {n_labels!r}.")
     if ids.size and ids.max() >= n_labels:
         raise InputError(f"There is a label {ids.max()} among {n_labels:,} labels. Pass them all.")
     is_label = ids >= 0
@@ -257,10 +267,9 @@ def in_rank_order(ids: Integers, scores: Floats) -> Integers:
     >>> in_rank_order(np.array([[7, 3, 5]]), np.array([[0.5, 0.5, 0.9]]))
     array([[5, 3, 7]])
     """
-    ids, scores = np.asarray(ids), np.asarray(scores)
+    ids, scores = _as_array(ids, "ids"), _as_array(scores, "scores")
     _check_same_shape(ids, scores)
-    if scores.dtype.kind not in "fiub":
-        raise InputError(f"`scores` must hold numbers, got an array of {scores.dtype}.")
+    _check_numbers(scores)
     if scores.dtype.kind != "f":  # the negatives of whole numbers without a sign are no negatives
         scores = scores.astype(np.float64)
     if np.isnan(scores).any():
@@ -279,6 +288,20 @@ def _rows_in_order(ids: Integers, scores: Floats) -> NDArray[np.bool_]:
     left, right = scores[:, :-1], scores[:, 1:]
     ordered = (left > right) | ((left == right) & (ids[:, :-1] <= ids[:, 1:]))
     return np.asarray(ordered.all(axis=1))
+
+
+def _as_array(values: Any, name: str) -> NDArray[Any]:
+    """Return lists, too, as an array, or raise InputError."""
+    try:
+        return np.asarray(values)
+    except UNREADABLE as error:
+        raise InputError(f"`{name}` cannot be read as an array: {error}") from error
+
+
+def _check_numbers(scores: Floats) -> None:
+    """Raise InputError for scores that are no numbers."""
+    if scores.dtype.kind not in "fiub":
+        raise InputError(f"`scores` must hold numbers, got an array of {scores.dtype}.")
 
 
 def _check_same_shape(ids: Integers, scores: Floats) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -298,15 +299,16 @@ def by_frequency_quantile(
     ]
 
 
-def _pair(propensity: tuple[float, float]) -> tuple[float, float]:
-    """Return A and B, or raise InputError if these are not two."""
+def _pair(propensity: Any) -> tuple[float, float]:
+    """Return A and B, or raise InputError if these are not two numbers."""
+    wrong = f"`propensity` must be A and B, such as {USUAL_PROPENSITY}, got {propensity!r}."
     try:
         a, b = propensity
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"`propensity` must be A and B, such as {USUAL_PROPENSITY}, got {propensity!r}."
-        ) from error
-    return a, b
+        raise InputError(wrong) from error
+    if not (isinstance(a, Real) and isinstance(b, Real)):
+        raise InputError(wrong)
+    return float(a), float(b)
 
 
 def _frequency_bins(counts: NDArray[np.float64], n_bins: int) -> list[NDArray[np.intp]]:

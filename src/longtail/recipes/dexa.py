@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from longtail.blend.candidates import popular_labels
 from longtail.clustering.balanced import balanced_clusters
-from longtail.data.input_notes import InputWarning
+from longtail.data.input_notes import warn
 from longtail.recipes.ngame import NGAME
 from longtail.surrogates.label_clusters import n_meta_labels
 
@@ -80,11 +79,9 @@ class DEXA(NGAME):
         wanted = self.n_clusters or max(n_labels // LABELS_OF_A_CLUSTER, 1)
         n_clusters = n_meta_labels(n_labels, wanted)
         if self.n_clusters is not None and n_clusters != wanted:
-            warnings.warn(
+            warn(
                 f"n_clusters={wanted:,} becomes {n_clusters:,}: a power of two that leaves two of "
                 f"the {n_labels:,} labels or more to a cluster.",
-                InputWarning,
-                stacklevel=2,
             )
         clusters = balanced_clusters(
             texts(),

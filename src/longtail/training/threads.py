@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
+from longtail.data.input_notes import warn
 from longtail.kernels.jit import Begun, in_background, is_fork_of_torch, over_row_chunks
 
 if TYPE_CHECKING:
@@ -81,12 +81,11 @@ def turn_to_train(n_threads: int) -> Iterator[None]:
     True
     """
     if n_threads > 1 and is_fork_of_torch():
-        warnings.warn(
+        warn(
             "This process was forked from one that had loaded torch, and torch's threads do not "
             f"outlive a fork: its products are computed on one thread, all else on {n_threads}. "
             "Start processes by 'spawn' or 'forkserver' to use them all, or pass n_threads=1.",
             RuntimeWarning,
-            stacklevel=4,  # who asks for the training
         )
     with _turn.lock, _torch_random_numbers(), training_threads(n_threads):
         yield
