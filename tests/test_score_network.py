@@ -578,3 +578,36 @@ def test_what_a_network_knows_by_heart_makes_it_less_sure():
 def test_a_weighted_sum_is_not_doubted():
     evidence, truth = made_up(10)
     assert NetworkTraining().taught(evidence, truth, SAME, RUN).by_heart == 0
+
+
+class JudgedInAdvance:
+    """Points of which a network gets `n_first` first labels right, sums 100, both the same 90."""
+
+    def __init__(self, n_first, precision):
+        self.n_first, self.precision = n_first, precision
+
+    def qualities(self, scores):
+        return (self.precision, self.precision) if scores == "network" else (1.0, 1.0)
+
+    def first_is_right(self, scores):
+        places = np.arange(400)
+        if scores == "sums":
+            return places < 100
+        return (places < 90) | ((places >= 100) & (places < 10 + self.n_first))
+
+
+@pytest.mark.parametrize(
+    ("n_first", "precision", "gains", "clearly"),
+    [
+        (110, 0.9, True, False),  # 20 and 10 differ: a standard error is 5.5
+        (105, 0.9, False, False),
+        (90, 1.1, True, False),
+        (110, 1.1, True, False),
+        (115, 1.1, True, True),
+        (115, 0.9, True, False),
+    ],
+)
+def test_a_network_gains_by_precision_or_by_first_labels(n_first, precision, gains, clearly):
+    points, training = JudgedInAdvance(n_first, precision), NetworkTraining()
+    for wanted, must_be_clear in ((gains, False), (clearly, True)):
+        assert training._gains(points, "network", "sums", clearly=must_be_clear) is wanted
