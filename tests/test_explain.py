@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from scipy.special import logit
 
@@ -76,6 +77,20 @@ def test_words_of_which_the_model_knows_nothing_are_left_out(model):
     nothing = model.explain("qqq", k=3)
     assert (nothing.labels, nothing.near_points) == ((), ())
     assert model.explain("", k=3).labels == ()
+
+
+def test_an_effect_does_not_depend_on_how_many_labels_are_explained():
+    """Without its word the search finds none of the labels that a text has."""
+    letters = np.random.default_rng(0).choice([*"abcdefghijklmnopqrstuvwxyz"], (200, 6))
+    words = ["".join(row) for row in letters]
+    texts = [f"{word} {words[(7 * i + 3) % 200]}" for i, word in enumerate(words)]
+    names = [[f"{word} {i}" for i in range(6)] for word in words]
+    model = LongtailClassifier(n_threads=1, epochs=1).fit(texts, names).predictor_
+    alone, *_ = model.explain(f"{words[5]} {words[50]}", k=1).labels
+    assert alone.words[0].effect > 1
+    for k in (3, 10, 90):
+        first, *_ = model.explain(f"{words[5]} {words[50]}", k=k).labels
+        assert first == alone
 
 
 def test_an_explanation_can_be_held_to_labels(model):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import weakref
 
 import numpy as np
@@ -25,6 +26,7 @@ from longtail.training.loop import train
 from longtail.training.one_vs_all import FrozenFeatures, OneVsAllTask
 from longtail.training.run import TrainingRun
 from longtail.training.schedule import Schedule
+from longtail.training.state import write_state
 from longtail.transfer.bounded_residual import BoundedResidual
 
 CPU = torch.device("cpu")
@@ -321,6 +323,18 @@ class TestCheckpointFolder:
         assert (found.epoch, found.history) == (4, [{"epoch": 4}])
         np.testing.assert_array_equal(found.arrays["a"], np.ones(3, np.float32))
         assert self.folder(tmp_path).load("module I") is None
+
+    def test_one_that_is_loaded_takes_no_memory_beside_what_it_is_written_over(self, tmp_path):
+        live = np.zeros(500_000)
+        self.folder(tmp_path).save("IV", 1, {"a": live + 1}, [], ends_stage=False)
+        tracemalloc.start()
+        try:
+            write_state({"a": live}, self.folder(tmp_path).load("IV").arrays)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert (live == 1).all()
+        assert peak < live.nbytes / 4
 
     def test_not_more_often_than_asked(self, tmp_path):
         folder = self.folder(tmp_path, every_seconds=1000.0)

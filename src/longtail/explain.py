@@ -14,7 +14,7 @@ from longtail.data.text_column import well_formed
 from longtail.data.vectorizer import TokenKind
 from longtail.errors import InputError, named
 from longtail.kernels.text import CharacterClass, mark_words
-from longtail.restriction import ranked_candidates
+from longtail.restriction import LEAST_STEP, ranked_candidates
 from longtail.scorers.protocols import KnowsPoints
 
 if TYPE_CHECKING:
@@ -289,22 +289,27 @@ def _joined(bags: Sequence[Bags]) -> Bags:
 def _scores_of(model: Predictor, bags: Bags, labels: Ids) -> tuple[Floats, Floats]:
     """Return the scores (n, n_labels) of some labels, and the best score beside each of them.
 
-    Where a scorer leaves a label out, or says nothing of a bag, that counts as the lowest score of
-    all bags, or as 0, which is what no votes at all come to, if that is lower.
+    A label that a scorer leaves out of a bag counts as just behind the last that it finds, or as 0,
+    which is what no votes at all come to, if that is lower. So an effect does not depend on which
+    other labels are explained. A bag of which it says nothing has the lowest score of all bags.
     """
-    found, scores = ranked_candidates(model.scorer, bags, labels, model.n_labels)
-    lowest = np.where(np.isfinite(scores), scores, 0).min(initial=0)
+    found, scores = ranked_candidates(model.scorer, bags, labels[:0], model.n_labels)
+    behind = np.where(np.isfinite(scores), scores, np.inf).min(axis=1, initial=np.inf) - LEAST_STEP
+    lowest = behind.min(initial=0)
+    unfound = np.setdiff1d(labels, found[0])  # they are explained since only they are allowed
+    if len(unfound):
+        found, scores = ranked_candidates(model.scorer, bags, unfound, model.n_labels)
     own: Floats = np.full((len(found), len(labels)), lowest, np.float32)
     others = own.copy()
-    for row, beside, row_labels, row_scores in zip(own, others, found, scores, strict=True):
+    for i, (row_labels, row_scores) in enumerate(zip(found, scores, strict=True)):
         known = np.isfinite(row_scores)
         if known.any():  # else there is no answer, which is as low as any score
             n_scores = max(model.n_labels, 2)  # beside one label alone there is the lowest
-            every = np.full(n_scores, lowest, np.float32)
+            every = np.full(n_scores, min(behind[i], 0), np.float32)
             every[row_labels[known]] = row_scores[known]
-            row[:] = every[labels]
+            own[i] = every[labels]
             second, first = np.partition(every, -2)[-2:]
-            beside[:] = np.where(row == first, second, first)
+            others[i] = np.where(own[i] == first, second, first)
     return own, others
 
 

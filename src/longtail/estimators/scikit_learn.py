@@ -81,6 +81,7 @@ def _default(field: Field[Any]) -> Any:
 
 def classifier_tags() -> Tags:
     """Return what scikit-learn is to know of a classifier of texts or sparse rows."""
+    # Only scikit-learn asks for them, which is of an extra.
     from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags  # noqa: PLC0415
 
     return Tags(
@@ -100,7 +101,7 @@ def not_fitted(estimator: Any) -> Exception:
     """
     kind: type[Exception] = _NotFittedError
     if find_spec("sklearn") is not None:
-        from sklearn.exceptions import NotFittedError  # noqa: PLC0415
+        from sklearn.exceptions import NotFittedError  # noqa: PLC0415 - it is installed
 
         kind = NotFittedError
     return kind(

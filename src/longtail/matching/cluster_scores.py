@@ -76,7 +76,7 @@ class NeuralMatcher:
 
     def n_solved(
         self,
-        n_tokens: float,  # noqa: ARG002
+        n_tokens: float,  # noqa: ARG002 - these are dense
         dimension: int,
         *,
         is_trained: bool,

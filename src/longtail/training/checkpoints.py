@@ -14,6 +14,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from longtail.array_file import MappedArrays, layouts_in, read_header
 from longtail.errors import TrainingError
 from longtail.folder_exchange import obstacle_to
 from longtail.log import LOG
@@ -21,6 +22,8 @@ from longtail.training.fingerprint import Fingerprint
 from longtail.training.state import as_array
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from longtail.training.state import State
@@ -34,10 +37,10 @@ BYTES_A_SECOND, LARGEST_SHARE = 400e6, 0.05
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The state of a stage after some epochs."""
+    """The state of a stage after some epochs; its arrays are views of a mapped file."""
 
     epoch: int
-    arrays: dict[str, NDArray[Any]]
+    arrays: Mapping[str, NDArray[Any]]
     history: list[dict[str, Any]]
 
 
@@ -123,12 +126,16 @@ class CheckpointFolder:
                 note = json.loads((opened.metadata() or {}).get("longtail", "{}"))
                 if note.get("fingerprint") != asdict(self._fingerprint):
                     return None
-                arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+            # Not read into memory, since each array is copied over the one that is there already;
+            # torch warns of what cannot be written to, so a write would change a copy.
+            mapped = np.asarray(np.memmap(file, np.uint8, mode="c"))
+            layouts = layouts_in(file, read_header(file), len(mapped))
         except FileNotFoundError:
             return None
         except (OSError, SafetensorError, json.JSONDecodeError) as error:
             LOG.warning("%s cannot be read (%s): %s starts over.", file, error, stage)
             return None
+        arrays = MappedArrays({name: (mapped, layout) for name, layout in layouts.items()})
         return Checkpoint(note["epoch"], arrays, note["history"])
 
     def save(

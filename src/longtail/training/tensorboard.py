@@ -59,6 +59,7 @@ class TensorBoard:
         if seconds is not None:
             self._write("seconds", stage, seconds, 0)
 
+    # The loop tells every callback how many batches there are.
     def on_batch(self, stage: str, done: int, total: int, loss: float | None) -> None:  # noqa: ARG002
         """Write the loss of a batch, where it was measured."""
         if loss is not None:
