@@ -313,6 +313,26 @@ def test_what_only_begins_like_a_separator_is_a_point(tmp_path):
             "line 2: The key 'labels' is there twice. Write each key once",
         ),
         ("a.jsonl", b'{"text": "x", "labels": []}\n{"text": "\xff"', "line 2: The line is not UTF"),
+        (
+            "a.jsonl",
+            b'{"t\xedtulo": "x"}\n',
+            "line 1: The line is not UTF-8 .byte 0xed at position 3",
+        ),
+        (
+            "a.jsonl",
+            b'{"text": "x", "labels": []}\n{"text": "x", "t\xed": []}\n',
+            "line 2: The line is not UTF-8",
+        ),
+        (
+            "a.jsonl",
+            b'{"text": "x", "labels": [], "more": {"text": "\xed"}}\n',
+            "line 1: The line is not UTF-8",
+        ),
+        (
+            "a.jsonl",
+            f'{{"text": "x", "labels": [], "more": {{"text": {"1" * 5000}}}, "text": "y"}}\n',
+            "line 1: The key 'text' is there twice",
+        ),
         ("a.tsv", "x\ta\ny\n", r"line 2: The row has 1 cell .separated by '\\t'., not 2"),
         ("a.csv", "x,a\ny,a,b\n", "line 2: The row has 3 cells"),
         ("a.csv", "id,title,tags\n1,x,a\n", "call two of them 'text' and 'labels' in the first"),
