@@ -349,6 +349,7 @@ def test_what_only_begins_like_a_separator_is_a_point(tmp_path):
         ("a.tsv", b"x\ta\n\xfc\tb\n", "line 2: The line is not UTF-8 .byte 0xfc"),
         ("a.ft", b"__label__a \xfc\n", "line 1: The line is not UTF-8"),
         ("a.ft", "__label__a x\n__label__ y\n", "line 2: A label has no name"),
+        ("a.csv", f"{'x' * 131_073},a\n", "line 1: A cell has more than 131,072 characters"),
         ("a.tsv", "x\ta\ry\tb\r", "line 1: Lines end in a carriage return alone"),
         ("a.jsonl", '{"text": "x", "labels": [2000000000]}\n', "run up to 2,000,000,000, but"),
         ("a.txt", "2 3 4\n0 0:1\n", "promises 2 rows, but the file has 1"),

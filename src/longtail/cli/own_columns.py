@@ -201,7 +201,10 @@ def _names_in(path: str) -> set[str]:
     if keys := object_in(first):
         return set(keys)
     text = first.decode(errors="replace")
-    return set(next(csv.reader([text], delimiter="\t" if "\t" in text else ","), []))
+    try:
+        return set(next(csv.reader([text], delimiter="\t" if "\t" in text else ","), []))
+    except csv.Error:  # which is explained where the rows are read
+        return set()
 
 
 def _said(columns: Columns) -> str:
