@@ -61,6 +61,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.compile:
         _compile(model)
         return 0
+    if arguments.label is not None or arguments.token is not None:
+        folder.check_arrays()  # what is damaged may lead out of the tables
     if arguments.label is not None:
         _show_near_labels(model, arguments.label)
     if arguments.token is not None:
