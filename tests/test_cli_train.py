@@ -255,6 +255,8 @@ def test_a_damaged_model_is_refused(place, capsys, tmp_path):
     content = encoder.read_bytes()
     encoder.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     assert run(capsys, "inspect", tmp_path)[0] == 0
+    assert "checksum" in refused(capsys, "inspect", tmp_path, "--label", "drink")
+    assert "checksum" in refused(capsys, "inspect", tmp_path, "--token", "wine")
     assert "checksum" in refused(capsys, "inspect", tmp_path, "--verify")
     encoder.write_bytes(content[:-9])
     assert "truncated" in refused(capsys, "predict", tmp_path, "--text", "wine")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -283,10 +285,26 @@ def test_arrays_that_lead_out_of_bounds_are_damage(tmp_path, name, place, value)
         Dataset.open(tmp_path / "saved")
 
 
+@pytest.mark.parametrize("name", ["labels.indptr.npy", "features.data.npy"])
+def test_no_damaged_byte_of_a_folder_is_an_error_of_another_kind(tmp_path, name):
+    feature_dataset().save(tmp_path / "saved")
+    path = tmp_path / "saved" / name
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        for flipped in (1, 64, 255):
+            damaged = bytearray(whole)
+            damaged[place] ^= flipped
+            path.write_bytes(damaged)
+            with contextlib.suppress(InputError), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                Dataset.open(tmp_path / "saved")
+
+
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
         ("{", "is not a saved data set"),
+        ("[" * 100_000, "is not a saved data set"),
         ("[]", "does not describe a data set"),
         ('{"format": "other"}', "does not describe a data set"),
         ('{"format": "longtail-dataset", "format_version": 2}', "format version 2"),

@@ -98,6 +98,10 @@ def test_names_that_no_line_can_carry(tmp_path, name):
         (b"a\n\ttext only\n", "line 2: A label's name is missing"),
         (b"a\n\n\ttext only\n", "line 2: A label's name is missing"),
         (b"a\nb\xff\n", "line 2: The line is not UTF-8 .byte 0xff at position 1"),
+        (
+            b'{"title": "a"}\n{"title": "", "t\xed": 1}\n',
+            "line 2: The line is not UTF-8 .byte 0xed",
+        ),
     ],
 )
 def test_broken_labels_files(tmp_path, content, message):

@@ -17,13 +17,14 @@ from longtail.compiled.scorer import CompiledScorer
 from longtail.data.dataset import Dataset
 from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import LabelSpace
-from longtail.errors import InputError
+from longtail.errors import InputError, ModelFolderError
 from longtail.index import stored
 from longtail.index.stored import search_bias_of, search_rows_of
 from longtail.kernels.coded_graph import n_edges
 from longtail.label_changes import changed_index
 from longtail.label_changes.kept_labels import _kept_search
 from longtail.label_changes.new_labels import UNDECIDED
+from longtail.model_folder import ModelFolder
 from longtail.recipes.parabel import Parabel
 from longtail.row_store import float_rows
 from small_labels import EXAMPLES, NAMES, NEW, TEXTS, WORDS, texts_and_labels
@@ -210,6 +211,18 @@ def test_a_new_label_is_found_where_it_belongs(lacking, dtype, examples, tmp_pat
     if dtype is None:
         assert loaded.compressed("int8").predict(TEST_TEXTS[0])
         assert NEW in {n for n, _ in loaded.predict(f"{NEW} in the garden", 8, allowed=[NEW])}
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["labels/commonness", "head1/bias"])
+def test_a_damaged_model_gets_no_new_labels(whole, tmp_path, name, value):
+    whole.save(tmp_path)
+    numbers = np.array(ModelFolder.open(tmp_path).arrays[name])
+    file = tmp_path / f"{name.partition('/')[0]}.safetensors"
+    broken = np.where(np.arange(len(numbers)) == 0, np.float32(value), numbers)
+    file.write_bytes(file.read_bytes().replace(numbers.tobytes(), broken.tobytes()))
+    with pytest.raises(ModelFolderError, match=r"is damaged: .* Copy the model again"):
+        longtail.load(tmp_path).with_labels([NEW + "s"], {NEW + "s": EXAMPLES})
 
 
 def test_a_model_that_reads_no_label_texts_needs_examples():

@@ -219,6 +219,26 @@ def test_what_is_remembered_is_read_where_there_are_names(books, tmp_path, capsy
     assert (code, json.loads(out)["text"]) == (0, "red wine indeed")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", b'{"t\xedtulo": "red wine"}\n', "line 1: The line is not UTF-8"),
+        (
+            "a.jsonl",
+            b'{"title": "red", "more": ""}\n{"title": "red", "m\xed": ""}\n',
+            "line 2: The line is n",
+        ),
+        ("a.jsonl", b'{"title": ' + b"[" * 20_000 + b"\n", "line 1: Expected `str | null`"),
+        ("a.csv", b"x" * 131_073 + b",title\n", "line 1: A cell has more than 131,072 characters"),
+    ],
+)
+def test_lines_that_cannot_be_read_are_said_to_be_so(
+    books, tmp_path, capsys, name, content, message
+):
+    (tmp_path / name).write_bytes(content)
+    assert message in refused(capsys, "predict", books / "model", tmp_path / name)
+
+
 def test_answers_are_given_to_columns_that_are_named(place, tmp_path, capsys, monkeypatch):
     lines = b'{"headline": "red wine"}\n{"headline": null}\n'
     path = tmp_path / "a.jsonl"

@@ -140,6 +140,7 @@ def test_a_packed_body_is_told_from_a_plain_one(ask):
         ({"text": 3}, 400, "Expected `str | null`, got `int` - at `$.text`"),
         ({"texts": ["a", None]}, 400, "at `$.texts[1]`"),
         ({"text": "a", "top_k": 3}, 400, "unknown field `top_k`. There are: `text`, `texts`, `k`"),
+        ({"text": "a", "top" * 500: 3}, 400, "...`. There are: `text`, `texts`, `k`"),
         ({"text": "a", "k": 0}, 400, "`k` must be between 1 and 7, got 0"),
         ({"text": "a", "k": 8}, 400, "`k` must be between 1 and 7, got 8"),
         ({"text": "a", "k": 10**30}, 400, "got a very large number"),
@@ -152,6 +153,7 @@ def test_a_packed_body_is_told_from_a_plain_one(ask):
         ({"text": "a", "allowed": []}, 400, "No label is allowed"),
         ({"text": "a", "allowed": ["x"]}, 400, "None of the 11 labels is named 'x'"),
         ({"text": "a", "masked": ["x"]}, 400, "None of the 11 labels is named 'x'"),
+        ({"text": "a", "masked": ["x" * 1500]}, 400, "xx'. Names must match exactly"),
         ({"text": "a", "masked": ["x"] * 3}, 413, "3 names in `masked`; at most 2"),
         ({"texts": ["a"], "explain": True}, 400, "Only one text"),
         ({"text": "a" * 41}, 413, "41 characters in `text`; at most 40"),
@@ -163,6 +165,7 @@ def test_a_packed_body_is_told_from_a_plain_one(ask):
 def test_what_is_wrong_is_said_in_a_sentence(ask, body, status, sentence):
     found, said = refusal(ask("POST", "/predict", body))
     assert (found, sentence in said) == (status, True), said
+    assert len(said) < 320  # whatever came
 
 
 def test_explaining_has_the_same_limits(ask):

@@ -8,6 +8,8 @@ import math
 import os
 import shutil
 import signal
+import threading
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -124,26 +126,25 @@ def test_without_a_model_a_sentence_is_served_until_there_is_one(text_model_path
     asked.close()
 
 
-def test_a_hang_up_while_the_model_is_loaded_loads_it_once_more(text_model_path, monkeypatch):
-    application = Application(text_model_path, limits=Limits(), reload_on_hangup=True)
+def hung_up(path, monkeypatch, before_load, until_stopped):
+    """Return an application that lived: was started, did so before each load, and was stopped."""
+    application = Application(path, limits=Limits(), reload_on_hangup=True)
     load_model, ending, said = LiveModel.load, [], []
 
-    def hung_up(self):
-        if not self.n_loads:
-            os.kill(os.getpid(), signal.SIGHUP)
+    def load(self):
+        before_load(self.n_loads)
         load_model(self)
 
     async def receive():
         if not said:
             return {"type": "lifespan.startup"}
-        while application.model.n_loads < 2:
-            await asyncio.sleep(0.01)
+        await until_stopped(application.model)
         return {"type": "lifespan.shutdown"}
 
     async def send(message):
         said.append(message["type"])
 
-    monkeypatch.setattr(LiveModel, "load", hung_up)
+    monkeypatch.setattr(LiveModel, "load", load)
     before = signal.signal(signal.SIGHUP, lambda *_: ending.append(True))
     try:
         asyncio.run(asyncio.wait_for(application({"type": "lifespan"}, receive, send), 30))
@@ -151,6 +152,40 @@ def test_a_hang_up_while_the_model_is_loaded_loads_it_once_more(text_model_path,
         signal.signal(signal.SIGHUP, before)
     assert said == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
     assert not ending
+    return application
+
+
+def test_hang_ups_while_the_model_is_loaded_load_it_once_more(text_model_path, monkeypatch):
+    def hang_up_often(n_loads):
+        for _ in range(20 if n_loads == 0 else 0):
+            os.kill(os.getpid(), signal.SIGHUP)
+            time.sleep(0.005)  # so that the loop sees each
+
+    async def loaded_again(model):
+        while model.n_loads < 2:
+            await asyncio.sleep(0.01)
+
+    application = hung_up(text_model_path, monkeypatch, hang_up_often, loaded_again)
+    assert application.model.n_loads == 2
+
+
+def test_a_server_that_stops_begins_no_load_for_a_hang_up(text_model_path, monkeypatch):
+    loading, stopped = threading.Event(), threading.Event()
+
+    def wait_for_the_end(n_loads):
+        if n_loads == 1:
+            loading.set()
+            stopped.wait(10)
+
+    async def hang_up_twice(_):
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.to_thread(loading.wait, 10)
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.sleep(0.05)
+        asyncio.get_running_loop().call_later(0.1, stopped.set)
+
+    application = hung_up(text_model_path, monkeypatch, wait_for_the_end, hang_up_twice)
+    assert application.model.n_loads == 2  # that at the start, and that under way
 
 
 @settings(max_examples=15, deadline=None)

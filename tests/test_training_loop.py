@@ -336,6 +336,33 @@ class TestCheckpointFolder:
         assert (live == 1).all()
         assert peak < live.nbytes / 4
 
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            lambda content: content[:-1] + bytes([content[-1] ^ 1]),
+            lambda content: content.replace(b'"F32"', b'"I32"'),
+            lambda content: content.replace(b'epoch\\": 1', b'epoch\\": 2'),
+            lambda content: content.replace(b'\\"checksum\\"', b'\\"no_check\\"'),
+        ],
+    )
+    def test_a_damaged_one_is_told_and_not_used(self, tmp_path, caplog, damage):
+        folder = self.folder(tmp_path)
+        self.save(folder)
+        (file,) = tmp_path.glob("*/*")
+        content = file.read_bytes()
+        file.write_bytes(damage(content))
+        assert (file.read_bytes() != content, folder.load("Module IV")) == (True, None)
+        assert "cannot be read (its checksum differs): Module IV starts over" in caplog.text
+
+    @pytest.mark.parametrize("note", ["[]", '"a"', "1", '{"fingerprint": 1'])
+    def test_one_with_another_note_is_told_and_not_used(self, tmp_path, caplog, note):
+        folder = self.folder(tmp_path)
+        self.save(folder)
+        (file,) = tmp_path.glob("*/*")
+        checkpoints.save_file({"a": np.ones(1)}, file, metadata={"longtail": note})
+        assert folder.load("Module IV") is None
+        assert "Module IV starts over" in caplog.text
+
     def test_not_more_often_than_asked(self, tmp_path):
         folder = self.folder(tmp_path, every_seconds=1000.0)
         self.save(folder, 1)

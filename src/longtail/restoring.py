@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
+from longtail.blend.candidates import SearchSizes
 from longtail.blend.encoded import EncodedScorer
+from longtail.blend.relations import RelationSizes
 from longtail.compiled.blended import BlendedScorer
+from longtail.compiled.checks import check_search_sizes
 from longtail.compiled.scorer import CompiledScorer
 from longtail.data.label_space import LabelSpace
 from longtail.data.point_input import PointInput
@@ -79,21 +84,28 @@ def parts_in(folder: ModelFolder) -> PredictorParts:
             ),
             vectorizer=_vectorizer_from(manifest["vectorizer"], arrays),
             n_features=manifest["n_features"],
-            calibration=Calibration(**manifest["calibration"]),
+            calibration=_calibration_from(manifest["calibration"]),
             train_label_counts=np.asarray(arrays["labels/train_counts"], np.int64),
-            description=manifest["description"],
+            description=_description_from(manifest["description"]),
             reads=PointInput.from_config(manifest["reads"]),
             documents=folder.documents(),
         )
         _check_sizes(parts)
+    except ModelFolderError:
+        raise
+    except InputError as error:
+        raise ModelFolderError(
+            f"The parts of {folder.path} do not fit each other: {error} {RETRAIN}"
+        ) from error
     except (KeyError, TypeError) as error:
         raise ModelFolderError(
             f"{folder.path} lacks a part that models of this version have: {error}. It "
             f"may be of an earlier version. {RETRAIN}"
         ) from error
-    except InputError as error:
+    except (ValueError, AttributeError) as error:
         raise ModelFolderError(
-            f"The parts of {folder.path} do not fit each other: {error} {RETRAIN}"
+            f"{folder.path} has a part that models of this version have not: {error}. It may be "
+            "of a later version. Upgrade longtail, or train the model again."
         ) from error
     return parts
 
@@ -112,6 +124,25 @@ def _vectorizer_from(config: Mapping[str, Any] | None, arrays: Arrays) -> TextVe
     if config is None:
         return None
     return TextVectorizer.from_arrays(config, without_prefix("vectorizer/", arrays))
+
+
+def _calibration_from(config: Mapping[str, Any]) -> Calibration:
+    """Return the calibration that a model folder describes."""
+    calibration = Calibration(**config)
+    for name in ("slope", "intercept", "first"):
+        number = getattr(calibration, name)
+        if not (isinstance(number, int | float) and math.isfinite(number)):
+            raise TypeError(f"`{name}` of the calibration is {number!r:.40}, which is no number")
+    return calibration
+
+
+def _description_from(description: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a model folder says of the training, of which others read some."""
+    for name, kind in (("recipe", str), ("n_points", int), ("settings", dict)):
+        found = description.get(name, kind())  # a predictor made by hand may say nothing
+        if not isinstance(found, kind):
+            raise TypeError(f"`{name}` of the description is {found!r:.40}, no {kind.__name__}")
+    return description
 
 
 def _check_sizes(parts: PredictorParts) -> None:
@@ -158,6 +189,14 @@ def check_kept(scorer: Scorer, config: Mapping[str, Any]) -> None:
         )
 
 
+def _blend_from(
+    kind: type[BlendedScorer | EncodedScorer], config: Mapping[str, Any], arrays: Arrays
+) -> BlendedScorer | EncodedScorer:
+    """Make a blend again, unless it would look for more than there is memory for."""
+    check_search_sizes(SearchSizes(**config["search"]["sizes"]), RelationSizes())
+    return kind.from_parts(config, arrays)
+
+
 def _ensemble_from(config: Mapping[str, Any], arrays: Arrays) -> EnsembleScorer:
     """Make an ensemble again, and its members."""
     arrays = dict(arrays)  # what several members have is stored once, and the same object in each
@@ -180,10 +219,10 @@ def _reranked_from(config: Mapping[str, Any], arrays: Arrays) -> EnergyReranker:
 SCORERS: Mapping[str, Callable[[Mapping[str, Any], Arrays], Scorer]] = MappingProxyType(
     {
         "annexml": AnnexMLScorer.from_parts,
-        "blended": BlendedScorer.from_parts,
+        "blended": partial(_blend_from, BlendedScorer),
         "compiled": CompiledScorer.from_parts,
         "deepxml": DeepXMLScorer.from_parts,
-        "encoded": EncodedScorer.from_parts,
+        "encoded": partial(_blend_from, EncodedScorer),
         "energy": EnergyScorer.from_parts,
         "energy-reranked": _reranked_from,
         "ensemble": _ensemble_from,

@@ -13,7 +13,7 @@ from longtail.compiled.blended import compiled_of
 from longtail.compiled.scorer import CompiledScorer
 from longtail.compiled.search_recall import label_recall, n_queries
 from longtail.data.rows import unit_vectors
-from longtail.errors import InputError, ModelFolderError, named
+from longtail.errors import RETRAIN, InputError, ModelFolderError, named
 from longtail.explain import words_of
 from longtail.kernels.text import TokenKind
 from longtail.model_folder import ModelFolder
@@ -60,6 +60,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.compile:
         _compile(model)
         return 0
+    if arguments.label is not None or arguments.token is not None:
+        folder.check_arrays()  # what is damaged may lead out of the tables
     if arguments.label is not None:
         _show_near_labels(model, arguments.label)
     if arguments.token is not None:
@@ -192,6 +194,17 @@ def _show_training(folder: ModelFolder) -> None:
         training = folder.document("training.json")
     except ModelFolderError:
         return  # a model that was not written by `train` or `.save`
+    try:
+        _show_stages(training)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ModelFolderError(
+            f"{folder.path / 'training.json'} says something else than how training went "
+            f"({error!r:.80}). It may be of another version. {RETRAIN}"
+        ) from error
+
+
+def _show_stages(training: Mapping[str, Any]) -> None:
+    """Show losses and times of each stage."""
     stages: dict[str, list[dict[str, Any]]] = {}
     for entry in training.get("history", []):
         stages.setdefault(entry["stage"], []).append(entry)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import csv
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from longtail.cli.notices import notice
 from longtail.cli.points import is_read_again
 from longtail.data.columns import USUAL, Columns, check_columns
 from longtail.data.formats import format_for_reading
-from longtail.data.json_lines import keys_of
+from longtail.data.json_labels import object_in
 from longtail.data.kept import ANSWER_NAMES
 from longtail.data.line_kinds import PLAIN
 from longtail.data.paths import numbered_lines
@@ -201,11 +198,13 @@ def _is_answers(path: str, known: Columns) -> bool:
 def _names_in(path: str) -> set[str]:
     """Return the cells of a header, or the keys of the first line."""
     first = next((line for _, line in numbered_lines(path) if line.strip()), b"")
-    if first.lstrip().startswith(b"{"):
-        with suppress(msgspec.DecodeError):
-            return set(keys_of(first))
+    if keys := object_in(first):
+        return set(keys)
     text = first.decode(errors="replace")
-    return set(next(csv.reader([text], delimiter="\t" if "\t" in text else ","), []))
+    try:
+        return set(next(csv.reader([text], delimiter="\t" if "\t" in text else ","), []))
+    except csv.Error:  # which is explained where the rows are read
+        return set()
 
 
 def _said(columns: Columns) -> str:

@@ -86,11 +86,11 @@ def check_search_sizes(sizes: SearchSizes, related: RelationSizes) -> None:
     >>> check_search_sizes(SearchSizes(beam=2_000_000), RelationSizes())
     Traceback (most recent call last):
         ...
-    longtail.errors.InputError: beam must be between 0 and 1,000,000, got 2,000,000.
+    longtail.errors.InputError: beam must be between 0 and 1,000,000, got 2000000.
     """
     for name, size in (asdict(sizes) | asdict(related)).items():
-        if not 0 <= size <= MOST_SEARCHED:
-            raise InputError(f"{name} must be between 0 and {MOST_SEARCHED:,}, got {size:,}.")
+        if not (isinstance(size, int) and 0 <= size <= MOST_SEARCHED):
+            raise InputError(f"{name} must be between 0 and {MOST_SEARCHED:,}, got {size!r:.40}.")
 
 
 def _rows_fit(rows: Rows) -> bool:

@@ -9,6 +9,7 @@ import msgspec
 from longtail.data.columns import Columns
 from longtail.data.input_notes import InputNotes
 from longtail.data.json_lines import JsonRows, keys_of
+from longtail.data.paths import decode_line
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError
 
@@ -123,6 +124,7 @@ def _without_blanks(lines: Iterable[tuple[int, bytes]], path: Path) -> Iterator[
 
 def _id_in(line: bytes, path: Path, number: int) -> str:
     """Return what a label without a name is called."""
+    decode_line(line, path=path, number=number)  # keys that nothing has read yet
     there = keys_of(line)
     for key in _ID_KEYS:
         if key in there and (name := str(msgspec.json.decode(there[key])).strip()):

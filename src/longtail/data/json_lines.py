@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import msgspec
 
 from longtail.data.columns import USUAL
-from longtail.data.paths import SAVE_AS_UTF8, numbered_lines, replacing
+from longtail.data.paths import decode_line, numbered_lines, replacing
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError, InputError, Remedy
 
@@ -39,7 +39,7 @@ _NO_LABELS = Remedy("labels_column", "If null stands for no labels, pass 'labels
 _NO_TEXT = Remedy("text_column", "If null stands for an empty text, pass 'text' as {}.")
 
 # Of a line in which a key that is read may be written twice.
-_PAIRS = json.JSONDecoder(object_pairs_hook=list, strict=False)
+_PAIRS = json.JSONDecoder(object_pairs_hook=list, parse_int=str, strict=False)
 _OBJECTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -110,16 +110,11 @@ class JsonRows:
         """
         try:
             row: Any = self._decoder.decode(line)
-        except UnicodeDecodeError as error:
-            message = (
-                f"The line is not UTF-8 (byte 0x{error.object[error.start]:02x}). {SAVE_AS_UTF8}"
-            )
-            raise DataFormatError(message, path=self._path, line=number) from error
-        except (msgspec.DecodeError, RecursionError) as error:
+            for key in self._written:
+                if line.count(key) > 1:
+                    self._check_once(line, number)
+        except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as error:
             raise self._explained(error, line, number) from error
-        for key in self._written:
-            if line.count(key) > 1:
-                self._check_once(line, number)
         self._has_read = True
         if self._is_plain:
             return row.text_0, row.labels
@@ -128,7 +123,8 @@ class JsonRows:
 
     def _check_once(self, line: bytes, number: int) -> None:
         """Refuse a key that is there twice: a decoder takes the last one, and says nothing."""
-        given = [key for key, _ in _PAIRS.decode(line.decode().strip())]
+        text = decode_line(line, path=self._path, number=number)
+        given = [key for key, _ in _PAIRS.decode(text.strip())]
         if twice := [key for key in self._keys.values() if given.count(key) > 1]:
             message = f"The key {twice[0]!r} is there twice. Write each key once."
             raise DataFormatError(message, path=self._path, line=number)
@@ -143,6 +139,7 @@ class JsonRows:
 
     def _explained(self, error: Exception, line: bytes, number: int) -> DataFormatError:
         """Say of a broken line what the decoder found and what the line should be."""
+        decode_line(line, path=self._path, number=number)  # which says it where it is not UTF-8
         if self._has_read and str(error).startswith(_MISSING):
             return self._missing_here(line, number)
         if self._is_usual:

@@ -242,7 +242,7 @@ class LabelSpace:
             label = self.ids_by_name.get(name, -1)
         if not 0 <= label < self.n_labels:
             raise InputError(
-                f"None of the {self.n_labels:,} labels is named {name!r}. "
+                f"None of the {self.n_labels:,} labels is named {name[:100]!r}. "
                 "Names must match exactly, capital letters and spaces included."
             )
         return label

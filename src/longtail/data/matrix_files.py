@@ -24,11 +24,18 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-__all__ = ["is_matrix_file", "labels_in", "load_sparse", "points_in_matrix", "save_matrix"]
+__all__ = [
+    "BROKEN",
+    "is_matrix_file",
+    "labels_in",
+    "load_sparse",
+    "points_in_matrix",
+    "save_matrix",
+]
 
 DENSE, SPARSE = ".npy", ".npz"
 # What numpy, scipy and the packed files below them raise where a file is damaged.
-_BROKEN = (
+BROKEN = (
     *(ValueError, KeyError, TypeError, AttributeError, EOFError, RuntimeError, SyntaxError),
     *(BadZipFile, zlib.error, tokenize.TokenError),
 )
@@ -231,5 +238,5 @@ def _read(path: Path, load: Callable[[BinaryIO], T], what: str, advice: str) -> 
     except MemoryError as error:
         message = "What it says that it holds does not fit into memory. Is it damaged?"
         raise DataFormatError(message, path=path) from error
-    except _BROKEN as error:
+    except BROKEN as error:
         raise DataFormatError(f"This is not {what}. Save {advice}.", path=path) from error

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.data.label_space import LabelSpace
+from longtail.data.matrix_files import BROKEN
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
 from longtail.folder_exchange import exchange, new_folder_for, read_whole, resolved
@@ -112,7 +113,7 @@ def _read_parts(folder: Path) -> Parts:
             features = _open_matrix(folder, "features", (facts["n_points"], facts["n_features"]))
         labels = _open_matrix(folder, "labels", (facts["n_points"], facts["n_labels"]))
         return _open_column(folder, "texts"), features, labels, space
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, *BROKEN) as error:
         raise InputError(
             f"The saved data set {folder} is damaged ({error}). Save it again."
         ) from error
@@ -122,7 +123,7 @@ def _read_facts(folder: Path) -> dict[str, Any]:
     """Check that this is a folder of ours, of a version that we know."""
     try:
         facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{folder} is not a saved data set: {_FACTS} cannot be read. "
             "Make one with Dataset.save."

@@ -146,8 +146,11 @@ def _said_separator(line: str) -> str:
 
 def _is_header_by_semicolons(line: str, headings: AbstractSet[str]) -> bool:
     """Tell whether semicolons cut a line into cells of which some are known, and commas do not."""
-    by_comma, by_semicolon = (
-        [cell.strip().lower() for cell in next(csv.reader([line], delimiter=mark), [])]
-        for mark in ",;"
-    )
+    try:
+        by_comma, by_semicolon = (
+            [cell.strip().lower() for cell in next(csv.reader([line], delimiter=mark), [])]
+            for mark in ",;"
+        )
+    except csv.Error:  # which is explained where the rows are read
+        return False
     return headings.isdisjoint(by_comma) and not headings.isdisjoint(by_semicolon)

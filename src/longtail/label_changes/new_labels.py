@@ -15,7 +15,7 @@ from longtail.blend.relations import postings_of
 from longtail.blend.search_indices import N_LABEL_NEIGHBOURS, N_POINT_NEIGHBOURS
 from longtail.compiled.blended import BlendedScorer
 from longtail.data.rows import unit_rows
-from longtail.errors import InputError, named
+from longtail.errors import RETRAIN, InputError, ModelFolderError, named
 from longtail.index.stored import search_bias_of
 from longtail.label_changes.changed_index import with_more_rows
 from longtail.row_store import RowStore, joined_rows
@@ -240,6 +240,10 @@ def _as_common_ones(scorer: Blend, values: Floats, commonness: Floats) -> Floats
     """Return what a straight line through the trained labels' values says of new labels."""
     trained = scorer.commonness > 0
     design = np.stack([scorer.commonness[trained], np.ones(trained.sum(), np.float32)], axis=1)
+    if not (np.isfinite(scorer.commonness).all() and np.isfinite(values[trained]).all()):
+        raise ModelFolderError(
+            f"The model is damaged: its labels have NaN, or infinite numbers. {RETRAIN}"
+        )
     slope, level = np.linalg.lstsq(design, values[trained], rcond=None)[0]
     line: Floats = slope * commonness + level
     return line.astype(np.float32)

@@ -102,6 +102,7 @@ class Application:
         self._watcher: asyncio.Task[None] | None = None
         # Of threads, not of asyncio, whose locks serve one loop: several may ask first.
         self._one_load_at_a_time = threading.Lock()
+        self._is_wanted_anew = threading.Event()
         self._openapi = openapi_document(self.limits)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -137,6 +138,7 @@ class Application:
             self._watcher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._watcher
+        self._is_wanted_anew.clear()
         self._threads.stop()
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
@@ -154,15 +156,23 @@ class Application:
                 return
 
     def _reload_on_hangup(self) -> None:
-        """Load the folder anew on SIGHUP."""
+        """Load the folder anew on SIGHUP: once for all that come before that load begins."""
         loop = asyncio.get_running_loop()
-        load = partial(self._load, anew=True)
-        loop.add_signal_handler(signal.SIGHUP, loop.run_in_executor, None, load)
 
-    def _load(self, *, anew: bool = False) -> None:
-        """Load the model if there is a new one, or, `anew`, in any case."""
+        def want_anew() -> None:
+            if not self._is_wanted_anew.is_set():  # else a load is waiting to begin
+                self._is_wanted_anew.set()
+                loop.run_in_executor(None, self._load)
+
+        loop.add_signal_handler(signal.SIGHUP, want_anew)
+
+    def _load(self) -> None:
+        """Load the model if there is a new one, or if it is wanted anew in any case."""
         with self._one_load_at_a_time:
-            if not (anew or self.model.has_changed):
+            is_wanted = self._is_wanted_anew.is_set()
+            if is_wanted:
+                self._is_wanted_anew.clear()
+            if not (is_wanted or self.model.has_changed):
                 return
             n_before = self.model.n_loads
             self.model.load()

@@ -30,6 +30,7 @@ __all__ = [
 EXAMPLE = '{"text": "some words", "k": 5}'
 ONE_EXPLAINED = "Only one text can be explained at a time. Send it as `text`."
 VERY_MANY = 10**12
+MOST_SHOWN = 150  # characters of what a client sent, and the words before it
 
 _HALF_A_PAIR = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
@@ -155,8 +156,11 @@ def decoded(body: bytes | bytearray, limits: Limits) -> PredictRequest:
     try:
         request = _decoder.decode(body)
     except msgspec.ValidationError as error:
-        known = f" There are: {_KEYS}." if "unknown field" in str(error) else ""
-        sentence = f"The request is invalid: {error}.{known} Send JSON such as {EXAMPLE}."
+        what = str(error)
+        known = f" There are: {_KEYS}." if "unknown field" in what else ""
+        if len(what) > MOST_SHOWN:  # a key may be as long as a request
+            what = f"{what[:MOST_SHOWN]}...`"
+        sentence = f"The request is invalid: {what}.{known} Send JSON such as {EXAMPLE}."
         raise Refusal(400, sentence) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _not_json(body, error) from None
@@ -200,8 +204,8 @@ def encoded_refusal(encoding: str) -> Refusal:
     """
     return Refusal(
         415,
-        f"The body's Content-Encoding is {encoding!r}, and only plain bodies are read. Send the "
-        "JSON as it is.",
+        f"The body's Content-Encoding is {encoding[:100]!r}, and only plain bodies are read. Send "
+        "the JSON as it is.",
         ((b"accept-encoding", b"identity"),),
     )
 

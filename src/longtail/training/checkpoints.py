@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+import zlib
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -33,6 +34,8 @@ __all__ = ["Checkpoint", "CheckpointFolder"]
 SUFFIX = ".checkpoint"
 # The end of a stage is kept where that takes at most so much of the time since the last time.
 BYTES_A_SECOND, LARGEST_SHARE = 400e6, 0.05
+# What a damaged file raises; most of these where its note is other JSON than that of a checkpoint.
+_BROKEN = (OSError, SafetensorError, ValueError, KeyError, TypeError, AttributeError)
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,24 @@ class Checkpoint:
     epoch: int
     arrays: Mapping[str, NDArray[Any]]
     history: list[dict[str, Any]]
+
+    @property
+    def checksum(self) -> int:
+        """The CRC-32 of all that is kept: no proof against forgery, but quicker than to write it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.training.checkpoints import Checkpoint
+        >>> kept, other = (Checkpoint(3, {"bias": np.full(2, size)}, []) for size in (1.0, 2.0))
+        >>> kept.checksum == other.checksum
+        False
+        """
+        check = zlib.crc32(json.dumps([self.epoch, self.history]).encode())
+        for name, array in sorted(self.arrays.items()):
+            check = zlib.crc32(f"{name} {array.dtype.str} {array.shape}".encode(), check)
+            check = zlib.crc32(array.reshape(-1).view(np.uint8).data, check)
+        return check
 
 
 class CheckpointFolder:
@@ -112,7 +133,7 @@ class CheckpointFolder:
     def _differences(self, folder: Path) -> str:
         """Say what the checkpoints of another folder were made with."""
         for file in folder.glob(f"*{SUFFIX}"):
-            with suppress(OSError, SafetensorError, ValueError, KeyError, TypeError):
+            with suppress(*_BROKEN):
                 with safe_open(file, framework="np") as opened:
                     note = json.loads(opened.metadata()["longtail"])
                 return self._fingerprint.differences(Fingerprint(**note["fingerprint"]))
@@ -130,13 +151,16 @@ class CheckpointFolder:
             # torch warns of what cannot be written to, so a write would change a copy.
             mapped = np.asarray(np.memmap(file, np.uint8, mode="c"))
             layouts = layouts_in(file, read_header(file), len(mapped))
+            arrays = MappedArrays({name: (mapped, layout) for name, layout in layouts.items()})
+            found = Checkpoint(note["epoch"], arrays, note["history"])
+            if note.get("checksum") != found.checksum:
+                raise ValueError("its checksum differs")
         except FileNotFoundError:
             return None
-        except (OSError, SafetensorError, json.JSONDecodeError) as error:
+        except _BROKEN as error:
             LOG.warning("%s cannot be read (%s): %s starts over.", file, error, stage)
             return None
-        arrays = MappedArrays({name: (mapped, layout) for name, layout in layouts.items()})
-        return Checkpoint(note["epoch"], arrays, note["history"])
+        return found
 
     def save(
         self,
@@ -158,12 +182,17 @@ class CheckpointFolder:
             least = min(least, n_bytes / BYTES_A_SECOND / LARGEST_SHARE)
         if time.monotonic() - self._last_saved < least:
             return
-        note = {"fingerprint": asdict(self._fingerprint), "epoch": epoch, "history": history}
         target = self._file(stage)
         partial = target.with_suffix(".partial")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             arrays = {name: np.ascontiguousarray(as_array(part)) for name, part in state.items()}
+            note = {
+                "fingerprint": asdict(self._fingerprint),
+                "epoch": epoch,
+                "history": history,
+                "checksum": Checkpoint(epoch, arrays, history).checksum,
+            }
             save_file(arrays, partial, metadata={"longtail": json.dumps(note)})
             partial.replace(target)
         except (OSError, SafetensorError) as error:
