@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longtail.cli.interrupts import hang_ups_held_back
+from longtail.cli.settings import documented_parameters
 from longtail.errors import InputError, MissingExtraError
 from longtail.predictor import load
 from longtail.serve.limits import Limits, fault_of
@@ -18,18 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run_command"]
 
 EXAMPLE = "longtail serve model --port 8000"
-
-# What `Limits` says of its parameters, for the help.
-_LIMITS = {
-    "body_bytes": "length of a request's body, in bytes",
-    "texts": "texts of a request",
-    "characters": "length of a text",
-    "k": "labels of a text",
-    "names": "names of labels that are allowed, and that are masked",
-    "seconds": "for a request's head to arrive, for its body, for its answer to be found, and for "
-    "some of it to be taken",
-    "waiting": "batches, explanations and long texts that are worked on or wait, in each worker",
-}
 _ROOT_PATH = re.compile(r"[\w.~/-]*", re.ASCII)
 
 
@@ -70,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how long a connection may be silent after an answer; longer than a proxy keeps it "
         "(%(default)s)",
     )
+    texts = documented_parameters(Limits)
     for limit in fields(Limits):
         parser.add_argument(
             _option_of(limit.name),
@@ -77,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="N",
             type=type(limit.default),
             default=limit.default,
-            help=f"{_LIMITS[limit.name]} ({limit.default:,})",
+            help=f"{_as_help(texts.get(limit.name, ''))} ({limit.default:,})",
         )
 
 
@@ -111,6 +101,12 @@ def run_command(arguments: argparse.Namespace) -> int:
         keep_alive=arguments.keep_alive,
     )
     return serve(arguments.model, settings, Limits(**limits))
+
+
+def _as_help(text: str) -> str:
+    """Return the first sentence of a docstring's text as options are described."""
+    sentence = text.partition(". ")[0].removesuffix(".")
+    return sentence[:1].lower() + sentence[1:]
 
 
 def _option_of(limit: str) -> str:
