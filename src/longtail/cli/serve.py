@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from longtail.cli.interrupts import hang_ups_held_back
 from longtail.cli.settings import documented_parameters
-from longtail.errors import InputError, MissingExtraError
+from longtail.errors import InputError, needs_extra
 from longtail.predictor import load
 from longtail.serve.limits import Limits, fault_of
+from longtail.serve.live_model import check_reads_texts
 
 if TYPE_CHECKING:
     import argparse
@@ -82,17 +83,11 @@ def run_command(arguments: argparse.Namespace) -> int:
     if not 0 <= arguments.port <= 65_535:
         raise InputError(f"--port must be between 0 and 65535, got {arguments.port}.")
     root_path = _checked_root_path(arguments.root_path)
-    if load(arguments.model).vectorizer is None:
-        raise InputError(
-            f"{arguments.model} was trained on ready-made features, so it cannot answer texts. "
-            "Serve a model that was trained on texts."
-        )
+    check_reads_texts(load(arguments.model), str(arguments.model))
     try:
         from longtail.serve.runner import ServerSettings, serve  # noqa: PLC0415  # needs the extra
     except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            f"`longtail serve` needs {error.name}. Install it with `pip install 'longtail[serve]'`."
-        ) from error
+        raise needs_extra("`longtail serve`", error, "serve") from error
     settings = ServerSettings(
         host=arguments.host,
         port=arguments.port,
