@@ -10,7 +10,7 @@ import time
 import warnings
 from typing import Any
 
-from benchmarks.command import chosen, parser_of, run
+from benchmarks.command import chosen, heading, parser_of, run
 from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.recipes.names import recipe
@@ -71,8 +71,7 @@ def main() -> None:
         label_space=None if arguments.labels else train.label_space,
         unknown_labels="extend",
     )
-    print("| variant | " + " | ".join(COLUMNS) + " | training, s | CPU s |")
-    print("|---|" + "---|" * (len(COLUMNS) + 2))
+    print(heading("variant", *COLUMNS, "training, s", "CPU s"))
     for name in names:
         started, cpu_started = time.perf_counter(), time.process_time()
         estimator = recipe(arguments.recipe)(random_state=arguments.seed, **variants[name])

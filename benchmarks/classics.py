@@ -15,7 +15,7 @@ import time
 import warnings
 from pathlib import Path
 
-from benchmarks.command import parser_of, run
+from benchmarks.command import heading, parser_of, run
 from benchmarks.data_folder import read_both
 from longtail.cli.settings import parse_settings
 from longtail.data import InputWarning
@@ -82,8 +82,7 @@ def main() -> None:
     settings = {name: parse_settings(kind, given.settings) for name, kind in kinds.items()}
     common = {"random_state": given.seed, "n_threads": 1 if given.one_thread else None}
     train, test = read_both(given.data)
-    print("| recipe | " + " | ".join(COLUMNS) + " | training, CPU s |")
-    print("|---|" + "---|" * (len(COLUMNS) + 1))
+    print(heading("recipe", *COLUMNS, "training, CPU s"))
     for name, kind in kinds.items():
         started = time.process_time()
         model = kind(**{**common, **settings[name]}).fit_dataset(train)

@@ -13,7 +13,7 @@ from longtail.errors import InputError, LongtailError, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["chosen", "parser_of", "positive", "run"]
+__all__ = ["chosen", "heading", "parser_of", "positive", "run"]
 
 Number = TypeVar("Number", int, float)
 
@@ -47,6 +47,19 @@ def chosen(names: Sequence[str] | None, there_are: Iterable[str], what: str) -> 
                 f"{', '.join(all_names)}."
             )
     return list(names or all_names)
+
+
+def heading(*columns: str) -> str:
+    """Return the two lines of Markdown that begin a table.
+
+    Examples
+    --------
+    >>> from benchmarks.command import heading
+    >>> print(heading("recipe", "P@1"))
+    | recipe | P@1 |
+    |---|---|
+    """
+    return f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
 
 
 def positive(kind: Callable[[str], Number]) -> Callable[[str], Number]:

@@ -25,7 +25,7 @@ N_TRAIN, N_TEST, RARE = 5_000, 3_000, 3
 def main() -> None:
     """Write all of them."""
     arguments = parser_of_places(__doc__).parse_args()
-    draw = random.Random(0)  # noqa: S311 - no secret
+    draw = random.Random(0)
     train, test = drawn_parts(arguments.data, draw, N_TRAIN, N_TEST)
     n_points_of = Counter(label for _, labels in train for label in labels)
     rare = [

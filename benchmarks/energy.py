@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.command import parser_of, run
+from benchmarks.command import heading, parser_of, run
 from benchmarks.data_folder import read_both
 from longtail.data.damping import unit_rows_of_power
 from longtail.data.split import held_out_split
@@ -121,7 +121,7 @@ def main() -> None:
     arguments = parser.parse_args()
     train, test = read_both(arguments.data)
     settings = settings_of(arguments.set)
-    print("| model | " + " | ".join(COLUMNS) + " |\n" + "|---" * (len(COLUMNS) + 1) + "|")
+    print(heading("model", *COLUMNS))
     for name in arguments.models:
         models = [model_of(name, seed, settings) for seed in arguments.seeds]
         print(line(name, [measured(model, train, test) for model in models]), flush=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.command import parser_of, positive, run
+from benchmarks.command import heading, parser_of, positive, run
 from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.data.blocks import points_of
@@ -85,7 +85,7 @@ def main() -> None:
     predictor, some = model.predictor_, train.take(aside)
     asides = first.bags(points_of(some))
     points = predictor.bags(points_of(test))
-    print("| | P@1 | P@3 | P@5 | gain on points set aside | CPU ms a query |\n" + "|---" * 6 + "|")
+    print(heading("", "P@1", "P@3", "P@5", "gain on points set aside", "CPU ms a query"))
     print(row("alone", predictor.scorer, points, test, 0.0))
     for name, training in RERANKINGS.items():
         ids, scores = first.scorer.top_k(asides, min(training.size, train.n_labels))

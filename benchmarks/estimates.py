@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.command import parser_of, positive, run
+from benchmarks.command import heading, parser_of, positive, run
 from benchmarks.data_folder import file_in, labels_in, read_train
 from longtail.errors import InputError
 from longtail.recipes.names import RECIPES, recipe
@@ -60,8 +60,8 @@ def main() -> None:
             raise InputError(f"None of these recipes has the setting of --set {setting}.")
     with tempfile.TemporaryDirectory() as folder:
         options = options_for(given.data, given.points, Path(folder))
-        print("| recipe | announced, s | measured, s | announced, MB | measured, MB | ratio |")
-        print("|---|---|---|---|---|---|")
+        of_each = "announced, s", "measured, s", "announced, MB", "measured, MB", "ratio"
+        print(heading("recipe", *of_each))
         for name in given.recipes:
             print(row(name, options, given.settings, Path(folder, name)), flush=True)
 

@@ -82,7 +82,7 @@ def described(path: Path) -> list[Package]:
         if not name.startswith("lib") and len(words) >= 2 * N_WORDS:
             found[summary] = Package(name, entry["Maintainer"].split(" <")[0], summary, words)
     packages = list(found.values())
-    random.Random(0).shuffle(packages)  # noqa: S311 - no secret
+    random.Random(0).shuffle(packages)
     return packages
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 
-from benchmarks.command import run
+from benchmarks.command import heading, run
 from benchmarks.kept_back import split_of, training_parser
 from longtail.cli.settings import parse_settings
 from longtail.recipes.names import recipe
@@ -34,8 +34,7 @@ def main() -> None:
     model.fit_dataset(train)
     seconds = time.process_time() - started
     found = model.evaluate(points)
-    print("| settings |" + "".join(f" {metric} |" for metric in METRICS) + " CPU s |")
-    print("|---" * (2 + len(METRICS)) + "|")
+    print(heading("settings", *METRICS, "CPU s"))
     values = "".join(f" {found[metric]:.2f} |" for metric in METRICS)
     print(f"| {' '.join(arguments.set)} |{values} {seconds:.0f} |")
 

@@ -29,14 +29,14 @@ FOLLOWS, STAYS = 0.2, 0.75  # how often the next item is one of these; else of t
 def main() -> None:
     """Write all of them."""
     arguments = parser_of_places(__doc__).parse_args()
-    draw = random.Random(0)  # noqa: S311 - no secret
+    draw = random.Random(0)
     parts = {part: halves(read_part(arguments.data, part), draw) for part in ("test", "train")}
     write_parts(arguments.out / "names", {part: told(lists, None) for part, lists in parts.items()})
     halves_of_all = (half for lists in parts.values() for sides in lists for half in sides)
     names = sorted(set(chain.from_iterable(halves_of_all)))
     ids = dict(zip(names, drawn_ids(len(names), draw), strict=True))
     write_parts(arguments.out / "ids", {part: told(lists, ids) for part, lists in parts.items()})
-    write(arguments.out / "sessions", sessions(random.Random(0)))  # noqa: S311 - no secret
+    write(arguments.out / "sessions", sessions(random.Random(0)))
 
 
 Halves = list[tuple[list[str], list[str]]]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from benchmarks.command import parser_of, positive, run
+from benchmarks.command import heading, parser_of, positive, run
 from benchmarks.data_folder import file_in, labels_in, read_test, read_train, texts_of
 from longtail import Dataset
 from longtail.blend.encoded import EncodedScorer
@@ -35,6 +35,7 @@ from longtail.errors import InputError
 from longtail.metrics import precision_at_k, ps_precision_at_k
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.recipes.names import recipe
+from longtail.scorers.ranking import padding_last
 
 from .reciprocal_pairs import own_labels, reversed_labels
 
@@ -82,9 +83,7 @@ def main() -> None:
         seconds = {stage: t["cpu_seconds"] for stage, t in model.run_.timings.items()}
         memory = model.training_report()["peak_memory_mb"]
         print(f"{name}: CPU seconds {seconds}, {memory} MB\n", flush=True)
-        print(
-            f"| recipe | scored by | {' | '.join(columns)} |\n" + "|---" * (2 + len(columns)) + "|"
-        )
+        print(heading("recipe", "scored by", *columns))
         for part, ids in _ranked(model.predictor_, test, train):
             for note, kept in (("", ids), (", own entry aside", _without(ids, own))):
                 print(f"| {name} | {part}{note} | {row_of(kept, test)} |", flush=True)
@@ -209,8 +208,7 @@ def _without(ids: Ids, aside: Sequence[Collection[int]]) -> Ids:
     kept = ids.copy()
     for row, labels in zip(kept, aside, strict=True):
         row[np.isin(row, list(labels))] = -1
-    order = np.argsort(kept < 0, axis=1, kind="stable")
-    return np.take_along_axis(kept, order, axis=1)
+    return padding_last(kept)[0]
 
 
 def _not_reversed(test: Dataset, reverse: Sequence[set[int]]) -> Dataset:

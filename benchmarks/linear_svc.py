@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.svm import LinearSVC
 
-from benchmarks.command import parser_of, positive, run
+from benchmarks.command import heading, parser_of, positive, run
 from benchmarks.data_folder import read_both
 from longtail.data import InputWarning
 from longtail.data.bags import Bags
@@ -65,8 +65,7 @@ def main() -> None:
     scored = np.diff(truth.indptr) > 0
     points, asked = unit_rows_of_power(train.features), unit_rows_of_power(test.features)[scored]
     print(f"{len(used):,} labels, {len(points.indptr) - 1:,} training points\n")
-    print("| system | " + " | ".join(f"P@{k}" for k in KS) + " | training and scoring, CPU s |")
-    print("|---|" + "---|" * (len(KS) + 1))
+    print(heading("system", *(f"P@{k}" for k in KS), "training and scoring, CPU s"))
     all_scores = []
     for name, scores_of in {"scikit-learn": linear_svc, "DiSMEC": dismec}.items():
         started = time.process_time()

@@ -39,7 +39,7 @@ KINDS = {"dna": Kind("ACGT", 60, 7), "protein": Kind("ACDEFGHIKLMNPQRSTVWY", 400
 def main() -> None:
     """Write all of them."""
     arguments = parser_of_places(__doc__).parse_args()
-    draw = random.Random(0)  # noqa: S311 - no secret
+    draw = random.Random(0)
     made = {name: strings(kind, draw) for name, kind in KINDS.items()}
     train, test = drawn_parts(arguments.data, draw, N_TRAIN, N_TEST)
     for name, points in made.items():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from benchmarks.command import run
+from benchmarks.command import heading, run
 from benchmarks.kept_back import split_as_asked
 from longtail import LongtailClassifier
 from longtail.data.blocks import points_of
@@ -45,9 +45,8 @@ def main() -> None:
         "by their texts, too": lambda: scorer.top_k(bags, K)[0],
     }
     print(f"Texts count {scorer.parts.further_text_scale:.0f}.")
-    columns = f"P@1 | P@5 | R@{K} | R@20 of labels without training points | R@{K}"
-    print(f"| | labels a point | {columns} | us of CPU a point, one thread |")
-    print("|---" * 8 + "|")
+    columns = "P@1", "P@5", f"R@{K}", "R@20 of labels without training points", f"R@{K}"
+    print(heading("", "labels a point", *columns, "us of CPU a point, one thread"))
     for name, answer in answers.items():
         answer()  # loads the compiled code, which is not to be timed
         started = time.process_time()

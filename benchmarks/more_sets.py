@@ -85,7 +85,7 @@ def grouped(pairs: Iterable[tuple[str, str]]) -> Points:
 
 def some(points: Points, n: int) -> Points:
     """Draw some points."""
-    random.Random(1).shuffle(points)  # noqa: S311 - no secret
+    random.Random(1).shuffle(points)
     return points[:n]
 
 
@@ -106,7 +106,7 @@ def languages(folder: Path) -> Points:
     pairs = []
     for path in sorted(folder.glob("*_lemma_lookup.json.gz")):
         words = [(word, path.name.split("_")[0]) for word in read(path)]
-        random.Random(2).shuffle(words)  # noqa: S311 - no secret
+        random.Random(2).shuffle(words)
         pairs += words[:N_OF_A_LANGUAGE]
     return grouped(pairs)
 

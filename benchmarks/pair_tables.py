@@ -27,7 +27,7 @@ MEAN_REPEATS = 2
 def main() -> None:
     """Write all of them."""
     arguments = parser_of_places(__doc__).parse_args()
-    draw = random.Random(0)  # noqa: S311 - no secret
+    draw = random.Random(0)
     train, test = drawn_parts(arguments.data, draw, N_TRAIN, N_TEST)
     pairs = [(text, [label]) for text, labels in train for label in labels]
     log = [pair for pair in pairs for _ in range(math.ceil(draw.expovariate(1 / MEAN_REPEATS)))]

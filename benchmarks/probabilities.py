@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import rankdata
 
-from benchmarks.command import run
+from benchmarks.command import heading, run
 from benchmarks.kept_back import split_of, training_parser
 from longtail import LongtailClassifier
 from longtail.data.blocks import points_of
@@ -37,8 +37,7 @@ def main() -> None:
     asked = points_of(points)
     ids, probabilities = model.predictor_.predict_topk(asked, 5)
     is_right = true_among(ids, points.labels)
-    print("| best labels |" + "".join(f" {column} |" for column in COLUMNS))
-    print("|---" * (1 + len(COLUMNS)) + "|")
+    print(heading("best labels", *COLUMNS))
     for k in (1, 5):
         known = ids[:, :k] >= 0
         row = quality(probabilities[:, :k][known].astype(np.float64), is_right[:, :k][known])

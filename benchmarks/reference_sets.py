@@ -137,7 +137,7 @@ def compounds(folder: Path) -> Points:
     found: defaultdict[str, list[str]] = defaultdict(list)
     for row in rows:
         found[row[7] if len(row) > 7 else ""] += row[8:]
-    draw = random.Random(3)  # noqa: S311 - no secret
+    draw = random.Random(3)
     known = [name for name, others in found.items() if name and len(set(others)) >= N_NAMES]
     return grouped(
         (other, name)

@@ -50,7 +50,7 @@ def asked_for(description: str | None) -> argparse.Namespace:
 
 def drawn(names: list[str], n: int) -> list[str]:
     """Return so many of the names, or all if they are fewer; the same for the same names."""
-    return random.Random(1).sample(names, min(n, len(names)))  # noqa: S311 - no secret
+    return random.Random(1).sample(names, min(n, len(names)))
 
 
 def packages_of(

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import uvloop
 
-from benchmarks.command import parser_of, positive, run
+from benchmarks.command import heading, parser_of, positive, run
 from longtail.data import Dataset, InputWarning
 from longtail.errors import InputError
 
@@ -183,10 +183,8 @@ async def measure(
         name = f"{arguments.connections} connections, {part * arguments.seconds:g} s"
         cpu_used = cpu_of(workers) - used
         print(row(name, answers, part * arguments.seconds, n_failed, cpu_used))
-    print(
-        "\n| worker | resident, MB | of that its own (not the mapped model), MB, before | after |"
-    )
-    print("|---|---|---|---|")
+    own = "of that its own (not the mapped model), MB, before"
+    print(f"\n{heading('worker', 'resident, MB', own, 'after')}")
     for i, (before, after) in enumerate(zip(*memory, strict=True)):
         print(f"| {i + 1} | {after['rss']:.0f} | {before['own']:.1f} | {after['own']:.1f} |")
 

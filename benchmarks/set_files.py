@@ -74,7 +74,7 @@ def distinct(points: Iterable[tuple[str, list[str]]]) -> Points:
 
 def write(folder: Path, points: Points) -> None:
     """Write a training set, a random fifth as a test set, and the labels' names."""
-    random.Random(0).shuffle(points)  # noqa: S311 - no secret
+    random.Random(0).shuffle(points)
     n_test = len(points) // 5
     write_parts(folder, {"test": points[:n_test], "train": points[n_test:]})
 

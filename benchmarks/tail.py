@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from benchmarks.command import run
+from benchmarks.command import heading, run
 from benchmarks.kept_back import split_as_asked
 from longtail import LongtailClassifier
 from longtail.compiled.expanded import expanded
@@ -30,8 +30,7 @@ def main() -> None:
     train, points, seed = split_as_asked(__doc__)
     model = LongtailClassifier(tail=1.0, random_state=seed).fit_dataset(train).predictor_
     scorer = expanded(cast("CompiledScorer", model.scorer))
-    print("| `tail` |" + "".join(f" {metric} |" for metric in METRICS))
-    print("|---" * (1 + len(METRICS)) + "|")
+    print(heading("`tail`", *METRICS))
     for tail in TAILS:
         weights = (tail * scorer.tail_weights).astype(np.float32)
         found = model.with_scorer(replace(scorer, tail_weights=weights)).evaluate(points)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from benchmarks.command import parser_of, positive, run
+from benchmarks.command import heading, parser_of, positive, run
 from benchmarks.data_folder import drawn_points
 from longtail.data import InputWarning
 from longtail.distillation import distilled
@@ -58,8 +58,8 @@ def main() -> None:
     settings: dict[str, Any] = {"held_out": 0.0, "n_threads": 1}
     model = XTransformer(encoder=arguments.encoder, **settings).fit_dataset(train).predictor_
     torch.set_num_threads(1)
-    print("| served by | P@1 | P@3 | P@5 | a text, ms | a text of a batch, ms | its size, MB |")
-    print("|---|---|---|---|---|---|---|")
+    times_and_size = "a text, ms", "a text of a batch, ms", "its size, MB"
+    print(heading("served by", "P@1", "P@3", "P@5", *times_and_size))
     print(_row("torch", model, test), flush=True)
     for dtype in ("float32", "int8"):
         print(_row(f"ONNX Runtime, {dtype}", model.compressed(dtype), test), flush=True)

@@ -28,7 +28,7 @@ OF_LETTERS = 7  # one of so many is mistyped
 def main() -> None:
     """Write both of them."""
     arguments = parser_of_places(__doc__).parse_args()
-    draw = random.Random(0)  # noqa: S311 - no secret
+    draw = random.Random(0)
     train, test = drawn_parts(arguments.data, draw, N_TRAIN, N_TEST)
     lines = statements()
     draw.shuffle(lines)

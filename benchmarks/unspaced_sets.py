@@ -72,7 +72,7 @@ def main() -> None:
 
 def drawn(points: Points, n_most: int | None) -> Points:
     """Return points in a random order, or some of them."""
-    random.Random(1).shuffle(points)  # noqa: S311 - no secret
+    random.Random(1).shuffle(points)
     return points[:n_most]
 
 

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from command_line import SMALL, SMALL_ASTEC, rows, write_lines
-from longtail import LongtailClassifier
+from longtail import LongtailClassifier, load
 from longtail.cli import main
 from longtail.kernels import code_cache
 
@@ -33,6 +33,13 @@ def text_model_path(tmp_path_factory):
     path = tmp_path_factory.mktemp("served") / "model"
     model.fit(texts * 5, labels * 5).save(path)
     return path
+
+
+@pytest.fixture(scope="module", params=["as trained", "int8"])
+def model(text_model_path, request):
+    """The default model of drinks and cars, as it was trained and in whole numbers."""
+    own = load(text_model_path)
+    return own if request.param == "as trained" else own.compressed("int8")
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,10 @@
-"""Small graphs, and vectors whose inner products are exact, for the tests of kernels."""
+"""Small graphs for the tests of kernels."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from longtail.kernels.arrays import read_only
-
-
-def whole_numbers(random, *shape):
-    return read_only(random.integers(-2, 3, shape), np.float32)
 
 
 def random_graph(random, n, width):

@@ -22,13 +22,9 @@ from longtail.kernels.scoring import angle_logits
 from longtail.row_store import AS_THEY_ARE, RowStore
 from longtail.scorers.ranking import best_first
 from small_comparisons import assert_same
+from small_numbers import whole_numbers
 
 # --------------------------------------------------------------------------------------- one head
-
-
-def whole_numbers(seed, *shape):
-    """Small whole numbers: their sums are exact, so twins agree to the bit."""
-    return read_only(np.random.default_rng(seed).integers(-2, 3, shape), np.float32)
 
 
 @settings(max_examples=25, deadline=None)

@@ -9,12 +9,7 @@ import pytest
 from longtail.data import Dataset, InputWarning, LabelSpace
 from longtail.data.label_names import packed_by
 from longtail.errors import DataFormatError
-
-
-def read(folder, content, name, **keywords):
-    path = folder / name
-    path.write_text(content, encoding="utf-8")
-    return Dataset.read(path, **keywords)
+from small_files import read
 
 
 @pytest.mark.parametrize(

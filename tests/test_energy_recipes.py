@@ -425,7 +425,9 @@ class TestPictures:
         energies = inference_energies(spen.predictor_, spen.predictor_.bags(points[1][0][:30]))
         assert energies.shape == (30, 11)
         assert energies[:, -1].mean() <= energies[:, 0].mean()
-        assert descent_picture(energies).startswith("<svg")
+        picture = descent_picture(energies)
+        assert picture.startswith("<svg")
+        assert descent_picture(energies) == picture
 
     def test_a_model_without_energy(self, points):
         (X, Y), _ = points

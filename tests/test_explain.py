@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import logit
 
-from longtail import LongtailClassifier, load
+from longtail import LongtailClassifier
 from longtail.errors import InputError
 from longtail.explain import _runs_of, _without_word, explain, words_of
 from longtail.recipes.annexml import AnnexML
@@ -15,12 +15,6 @@ from longtail.recipes.end_to_end import KimCNNClassifier
 from longtail.recipes.parabel import Parabel
 from longtail.scorers.calibration import Calibration
 from small_recipes import NAMES, RECIPES, TEXTS
-
-
-@pytest.fixture(scope="module", params=["as trained", "int8"])
-def model(text_model_path, request):
-    own = load(text_model_path)
-    return own if request.param == "as trained" else own.compressed("int8")
 
 
 def effects(label):

@@ -18,14 +18,10 @@ from longtail.kernels.exact import (
     insert_sorted,
     products_of_four,
 )
+from small_numbers import whole_numbers
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
-
-
-def whole_numbers(seed, *shape):
-    drawn = np.random.default_rng(seed).integers(-2, 3, shape)
-    return read_only(drawn, np.float32)
 
 
 NO_BIAS = read_only([], np.float32)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from longtail.kernels.arrays import read_only
 from longtail.kernels.graph import beam_search, search_rows
-from small_graphs import random_graph, whole_numbers
+from small_graphs import random_graph
+from small_numbers import whole_numbers
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)

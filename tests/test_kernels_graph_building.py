@@ -39,7 +39,8 @@ from longtail.kernels.tile_products import (
     has_tiles,
     products_of_tiles,
 )
-from small_graphs import random_graph, whole_numbers
+from small_graphs import random_graph
+from small_numbers import whole_numbers
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)

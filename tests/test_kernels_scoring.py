@@ -14,14 +14,10 @@ from longtail.kernels.scoring import (
     label_logits,
     merge_shortlists,
 )
+from small_numbers import whole_numbers
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
-
-
-def whole_numbers(seed, *shape):
-    """Small whole numbers: their sums are exact, so twins agree to the bit, ties and all."""
-    return read_only(np.random.default_rng(seed).integers(-2, 3, shape), np.float32)
 
 
 def shortlists(seed, n, size, n_ids):

@@ -7,7 +7,8 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from longtail.classifiers.shortlisted import FullOneVsAll, ShortlistTraining
+from longtail.classifiers.classifier_training import ClassifierTraining
+from longtail.classifiers.shortlisted import FullOneVsAll
 from longtail.data.bags import Bags
 from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
 from longtail.recipes.deepxml import DeepXML
@@ -53,10 +54,8 @@ def test_chunks_of_labels_change_nothing(monkeypatch):
 
 def test_is_a_classifier_of_deepxml():
     features, labels = points_and_labels()
-    training = ShortlistTraining(
-        schedule=Schedule(epochs=20, learning_rate=0.1), batch_size=32, neighbourhood_size=0
-    )
-    model = DeepXML(classifier=FullOneVsAll(training=training), n_threads=1)
+    training = ClassifierTraining(schedule=Schedule(epochs=20, learning_rate=0.1))
+    model = DeepXML(classifier=FullOneVsAll(training=training, batch_size=32), n_threads=1)
     model.fit(features[:320], labels[:320])
     assert model.score(features[320:], labels[320:]) > 0.7
 

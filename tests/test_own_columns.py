@@ -7,11 +7,12 @@ import json
 import pytest
 
 from command_line import SMALL, refused, rows, run, stdin_of
-from longtail import Dataset, load
+from longtail import load
 from longtail.cli import main
 from longtail.data import InputWarning
 from longtail.data.columns import Columns
 from longtail.errors import DataFormatError, InputError
+from small_files import read
 
 OWN = {"text_column": ["title", "more"], "labels_column": "tags", "label_separator": ";"}
 OPTIONS = ["--text-column", "title", "more", "--labels-column", "tags", "--label-separator", ";"]
@@ -24,12 +25,6 @@ def csv_of(points):
 
 def names_in(dataset):
     return [[dataset.label_space.name(i) for i in ids] for ids in dataset.label_lists()]
-
-
-def read(tmp_path, content, name="a.csv", **own):
-    path = tmp_path / name
-    path.write_text(content, encoding="utf-8")
-    return Dataset.read(path, **own)
 
 
 @pytest.fixture(scope="module")

@@ -323,7 +323,7 @@ def test_further_parts_are_looked_at_before_training(parts, message):
 def reranking(architecture, **settings):
     on_shortlists = ShortlistTraining(schedule=BRIEF)
     return Reranker(
-        architecture=architecture, residual=BoundedResidual(), training=on_shortlists, **settings
+        architecture=architecture, transfer=BoundedResidual(), training=on_shortlists, **settings
     )
 
 

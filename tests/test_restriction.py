@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from longtail import Dataset, LongtailClassifier, load
+from longtail import Dataset, LongtailClassifier
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
@@ -14,12 +14,6 @@ from longtail.recipes.parabel import Parabel
 from longtail.restriction import Restriction
 
 TEXTS = ["a glass of red wine", "an old car", "", "zzz"]
-
-
-@pytest.fixture(scope="module", params=["as trained", "int8"])
-def model(text_model_path, request):
-    own = load(text_model_path)
-    return own if request.param == "as trained" else own.compressed("int8")
 
 
 def test_a_label_keeps_its_probability_when_others_go(model):

@@ -117,6 +117,11 @@ def test_descriptions_are_not_indented():
         assert "\n " not in schema["description"]
 
 
+def test_responses_say_what_they_are():
+    described = DOCUMENT["paths"]["/metrics"]["get"]["responses"]["200"]["description"]
+    assert described == "Counts and times, for Prometheus."
+
+
 def test_examples_in_python_are_left_out():
     assert not any(">>>" in schema["description"] for schema in SCHEMAS.values())
     said = SCHEMAS["Explanation"]["description"]

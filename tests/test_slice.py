@@ -16,11 +16,7 @@ from longtail.data.rows import unit_rows
 from longtail.errors import InputError
 from longtail.features.fixed_vectors import AsGiven, RandomProjection, TruncatedSVD
 from longtail.recipes.slice import Slice
-from longtail.training.run import TrainingRun
-
-
-def a_run(n_threads=1, seed=0):
-    return TrainingRun(seed=seed, n_threads=n_threads)
+from small_runs import a_run
 
 
 def a_problem(seed, n_points=60, dimension=10, n_labels=5):
@@ -62,7 +58,7 @@ class TestDenseOneVsRest:
 
     def test_threads_change_nothing(self):
         problem = a_problem(2, n_labels=40)
-        one, many = (DenseOneVsRest().learn(*problem, a_run(n)) for n in (1, 3))
+        one, many = (DenseOneVsRest().learn(*problem, a_run(n_threads=n)) for n in (1, 3))
         np.testing.assert_array_equal(one.vectors, many.vectors)
 
     def test_a_label_without_points(self):
@@ -116,7 +112,7 @@ class TestFixedVectors:
 
     def test_threads_change_nothing_and_the_seed_does(self):
         points = sparse_points()
-        one, many = (TruncatedSVD(dimension=5).learn(points, a_run(n)) for n in (1, 3))
+        one, many = (TruncatedSVD(dimension=5).learn(points, a_run(n_threads=n)) for n in (1, 3))
         other = TruncatedSVD(dimension=5).learn(points, a_run(seed=1))
         np.testing.assert_array_equal(one.token_vectors, many.token_vectors)
         assert not np.array_equal(one.token_vectors, other.token_vectors)

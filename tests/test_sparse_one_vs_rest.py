@@ -18,7 +18,7 @@ from longtail.data.rows import unit_rows
 from longtail.errors import InputError
 from longtail.kernels.clusters import random_unit
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
-from longtail.training.run import TrainingRun
+from small_runs import a_run
 
 EXACT = SparseOneVsRest(tolerance=1e-5, max_passes=2000, prune=0.0)
 
@@ -28,10 +28,6 @@ def a_problem(seed, n_points=60, n_features=30, n_labels=7):
     features = random_array((n_points, n_features), density=0.2, rng=random, format="csr")
     labels = random_array((n_points, n_labels), density=0.2, rng=random, format="csr")
     return unit_rows(csr_array(features, dtype=np.float32)), csr_array(labels)
-
-
-def a_run(n_threads=1, seed=0):
-    return TrainingRun(seed=seed, n_threads=n_threads)
 
 
 def all_shortlisted(labels):

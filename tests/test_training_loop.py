@@ -24,10 +24,10 @@ from longtail.training.fingerprint import Fingerprint, fingerprint
 from longtail.training.label_table import LabelTable
 from longtail.training.loop import train
 from longtail.training.one_vs_all import FrozenFeatures, OneVsAllTask
-from longtail.training.run import TrainingRun
 from longtail.training.schedule import Schedule
 from longtail.training.state import write_state
 from longtail.transfer.bounded_residual import BoundedResidual
+from small_runs import a_run
 
 CPU = torch.device("cpu")
 WORDS = ["wine", "beer", "car", "bus", "rose", "oak"]
@@ -72,13 +72,9 @@ def planted_task():
     return task, AllLabels(sp.csr_array(np.eye(5, dtype=np.float32)[labels]), 16)
 
 
-def run_with(*callbacks, folder=None):
-    return TrainingRun(seed=0, n_threads=1, callbacks=callbacks, checkpoints=folder)
-
-
 class TestLoop:
     def test_loss_falls(self):
-        run = run_with()
+        run = a_run()
         train(*planted_task(), Schedule(epochs=8, learning_rate=0.1), run, "stage")
         losses = [entry["loss"] for entry in run.history]
         assert losses[-1] < losses[0] / 2
@@ -86,7 +82,7 @@ class TestLoop:
 
     def test_callbacks_hear_of_every_batch_and_epoch(self):
         recorder = Recorder()
-        run = run_with(recorder).within("learner 2: ")
+        run = a_run(recorder).within("learner 2: ")
         train(*planted_task(), Schedule(epochs=2, learning_rate=0.1), run, "stage")
         assert [b[:3] for b in recorder.batches] == [
             ("learner 2: stage", done, 8) for done in range(1, 9)
@@ -112,7 +108,7 @@ class TestLoop:
         batches = AllLabels(sp.csr_array(np.ones((9, 1))), 3)
         first, again = Drawing(), Drawing()
         for task, epochs in ((first, 4), (again, 2)):
-            train(task, batches, Schedule(epochs=epochs, learning_rate=1), run_with(), "a stage")
+            train(task, batches, Schedule(epochs=epochs, learning_rate=1), a_run(), "a stage")
         assert again.drawn == first.drawn[:6]
         numbers, points = zip(*((row[0], row[1:]) for row in first.drawn), strict=True)
         assert len(set(numbers)) == 12
@@ -126,14 +122,14 @@ class TestLoop:
             Recorder(),
         )
         folder.save("stage", 1, {name: torch.zeros(2) for name in names}, [], ends_stage=True)
-        run = run_with(recorder, folder=folder)
+        run = a_run(recorder, folder=folder)
         train(*planted_task(), Schedule(epochs=2, learning_rate=0.1), run, "stage")
         assert [epoch[1] for epoch in recorder.epochs] == [1, 2]
 
     def test_no_epochs_change_nothing(self):
         task, batches = planted_task()
         before = task.table.bias.clone()
-        train(task, batches, Schedule(epochs=0, learning_rate=0.1), run_with(), "stage")
+        train(task, batches, Schedule(epochs=0, learning_rate=0.1), a_run(), "stage")
         assert torch.equal(task.table.bias, before)
 
     @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -141,7 +137,7 @@ class TestLoop:
         task, batches = planted_task()
         task.table.bias[2] = value
         with pytest.raises(TrainingError, match=r"The loss is .* in 'stage', epoch 1. Lower the"):
-            train(task, batches, Schedule(epochs=1, learning_rate=0.1), run_with(), "stage")
+            train(task, batches, Schedule(epochs=1, learning_rate=0.1), a_run(), "stage")
 
 
 def dataset(last_label="car"):
@@ -491,7 +487,7 @@ class NothingKnown:
 def test_a_batch_of_which_nothing_is_known_leaves_the_measuring_to_the_next(known, expected):
     batches, run = (
         AllLabels(sp.csr_array(np.eye(13, dtype=np.float32)), 1),
-        TrainingRun(seed=0, n_threads=1),
+        a_run(),
     )
     train(NothingKnown(known), batches, Schedule(epochs=1, learning_rate=0.1), run, "stage")
     assert run.history[0]["loss"] == expected
@@ -502,7 +498,7 @@ def test_batches_that_are_too_small_for_all_processes_are_told(monkeypatch):
     monkeypatch.setattr("longtail.training.loop.share_of", lambda _: None)
     batches, run = (
         AllLabels(sp.csr_array(np.eye(3, dtype=np.float32)), 1),
-        TrainingRun(seed=0, n_threads=1),
+        a_run(),
     )
     with pytest.raises(TrainingError, match="No batch of 'stage' has a point for each of the"):
         train(NothingKnown({0}), batches, Schedule(epochs=1, learning_rate=0.1), run, "stage")

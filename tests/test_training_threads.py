@@ -61,7 +61,7 @@ def test_an_interrupt_in_a_kernel_is_no_failure_of_the_model(monkeypatch):
     model = LongtailClassifier(dimension=16, epochs=2, n_threads=1).fit(TEXTS, NAMES)
     answers = model.predict(TEXTS[:2])
     with monkeypatch.context() as patch:
-        patch.setattr(LongtailClassifier, "_trained", interrupted)
+        patch.setattr(LongtailClassifier, "_learn_calibrated", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.fit(TEXTS, NAMES)
         patch.setattr(TextVectorizer, "transform", interrupted)

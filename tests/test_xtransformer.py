@@ -26,16 +26,13 @@ from longtail.scorers.joined_features import JoinedFeatures
 from longtail.siamese.pair_losses import DecoupledSoftmax, TripletLoss
 from longtail.surrogates.label_indexing import LabelTexts, PointEmbeddings, PointFeatures
 from longtail.training.batches import AllLabels, Batch
-from longtail.training.run import TrainingData, TrainingRun
+from longtail.training.run import TrainingData
 from longtail.training.schedule import Schedule
+from small_runs import a_run
 from small_wordnet import small_wordnet
 
 CPU = torch.device("cpu")
 SMALL = {"dimension": 32, "leaf_size": 10, "epochs": 5, "beam_size": 5, "n_threads": 1}
-
-
-def a_run():
-    return TrainingRun(seed=0, n_threads=1)
 
 
 def random_bags(n_rows=12, n_tokens=9, seed=0):

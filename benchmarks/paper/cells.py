@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.command import heading
 from longtail.data.blocks import points_of
 from longtail.errors import InputError
 from longtail.metrics.hits import find_hits
@@ -43,8 +44,7 @@ def cells(
     "P@1 and P@5 more" is how far a variant is ahead of the one that it is held against, with the
     standard error of the mean over points: points that are hard for both do not blur it.
     """
-    yield f"| {' | '.join(HEAD)} |"
-    yield "|---|---|" + "---|" * (len(HEAD) - 2)
+    yield from heading(*HEAD).splitlines()
     found: dict[str, Precisions] = {}
     for variant in variants:
         started = time.process_time()

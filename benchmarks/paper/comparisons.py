@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scipy.sparse import csr_array
 
-from benchmarks.command import chosen
+from benchmarks.command import chosen, heading
 from longtail.errors import InputError
 from longtail.features.precomputed import Precomputed
 from longtail.features.resnet18 import ResNet18
@@ -181,8 +181,7 @@ def compared(
     wanted = chosen(only, beside, "method")
     if not theirs:
         yield f"The paper has no {data}: its values are those on {known}, another data set.\n"
-    yield f"| method | {' | '.join(comparison.metrics)} | training |"
-    yield "|---|" + "---|" * (len(comparison.metrics) + 1)
+    yield from heading("method", *comparison.metrics, "training").splitlines()
     for method, values in beside.items():
         if method in wanted:
             own = train, test

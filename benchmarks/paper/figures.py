@@ -47,7 +47,8 @@ def one_vs_all(base: DeepXML) -> dict[str, Any]:
     """Exchange the shortlists of Module IV for all labels."""
     if not isinstance(base.classifier, ShortlistedOneVsAll):
         return {}
-    return {"classifier": FullOneVsAll(training=base.classifier.training)}
+    training = base.classifier.training
+    return {"classifier": FullOneVsAll(training=training, batch_size=training.batch_size)}
 
 
 def on_own_sample(n_hard: int, **parts: Any) -> Callable[[DeepXML], dict[str, Any]]:

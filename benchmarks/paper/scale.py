@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from benchmarks.command import heading
 from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.data.label_space import LabelSpace
@@ -179,8 +180,7 @@ def report(
     names: Sequence[str], share: float, recipe_name: str, settings: dict[str, Any]
 ) -> Iterator[str]:
     """Train and predict each shape in a process of its own, and yield the lines of a table."""
-    yield f"| {' | '.join(COLUMNS)} |"
-    yield "|---|" + "---|" * (len(COLUMNS) - 1)
+    yield from heading(*COLUMNS).splitlines()
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             train, test = synthetic(SHAPES[name].cut(share), 0)

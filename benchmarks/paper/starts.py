@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array, eye_array, vstack
 
+from benchmarks.command import heading
 from longtail import TextVectorizer
 from longtail.classifiers.shortlisted import ShortlistTraining
 from longtail.data.bags import Bags
@@ -23,6 +24,7 @@ from longtail.features.sketches import sketched_vectors
 from longtail.index import ExactIndex
 from longtail.metrics import precision_at_k, recall_at_k
 from longtail.negatives.samplers import UniformLabels
+from longtail.scorers.ranking import padding_last
 from longtail.surrogates.assignments import LabelSelection, RandomHashing
 from longtail.surrogates.label_clusters import meta_labels
 from longtail.training.batches import SharedPool
@@ -57,8 +59,7 @@ def starts(train: Dataset, test: Dataset, settings: dict[str, Any]) -> Iterator[
     features, of_test = _features(train, test)
     used = np.flatnonzero(train.labels.sum(axis=0))
     labels = train.labels[:, used]
-    yield "| targets of the starting vectors | P@1 | R@100 |"
-    yield "|---|---|---|"
+    yield from heading("targets of the starting vectors", "P@1", "R@100").splitlines()
     for name, (points, targets) in _targets(features, labels, seed).items():
         encoder = BagEncoder(sketched_vectors(points, targets, dimension, seed))
         index = ExactIndex(_centroids(encoder.encode(Bags.of(features)), labels))
@@ -85,8 +86,8 @@ def pools(train: Dataset, test: Dataset, settings: dict[str, Any]) -> Iterator[s
     points = encoder.encode(Bags.of(features))
     wrong = _nearest_wrong(points, labels)
     drawn = UniformLabels(size=20).mine(None, points, labels, seed=seed, n_threads=1)  # type: ignore[arg-type]  # chance asks no shortlister
-    yield f"| batches | {N_WRONG} nearest wrong labels in the pool, % | as true ones of others |"
-    yield "|---|---|---|"
+    in_pool = f"{N_WRONG} nearest wrong labels in the pool, %"
+    yield from heading("batches", in_pool, "as true ones of others").splitlines()
     batch_size = settings.get("batch_size", 128)
     for name, size in (("neighbourhoods", 200), ("random points", 0)):
         groups = neighbourhoods(points, size, seed=seed, n_threads=1) if size else None
@@ -131,9 +132,8 @@ def _nearest_wrong(points: Floats, labels: csr_array) -> NDArray[np.int64]:
     n_points, n_labels = labels.shape
     pairs = np.repeat(np.arange(n_points), np.diff(labels.indptr)) * n_labels + labels.indices
     is_true = np.isin(np.arange(n_points)[:, None] * n_labels + found, pairs)
-    found = np.where(is_true, -1, found)
-    order = np.argsort(found < 0, axis=1, kind="stable")
-    return np.take_along_axis(found, order, axis=1)[:, :N_WRONG].astype(np.int64)
+    (wrong,) = padding_last(np.where(is_true, -1, found))
+    return wrong[:, :N_WRONG].astype(np.int64)
 
 
 def _targets(

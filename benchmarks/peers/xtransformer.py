@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from benchmarks.command import parser_of, positive, run
+from benchmarks.command import heading, parser_of, positive, run
 from benchmarks.data_folder import drawn_points, texts_of
 from longtail.cli.settings import parse_settings
 from longtail.data import InputWarning
@@ -92,8 +92,8 @@ def main() -> None:
     settings = parse_settings(XTransformer, arguments.set)
     n_points = arguments.points, arguments.test_points
     train, test = drawn_points(arguments.data, *n_points, dev=arguments.dev)
-    print("| system | negatives | matcher R@b | ranker P@1 | P@1 | P@3 | P@5 | CPU s |")
-    print("|---|---|---|---|---|---|---|---|")
+    measured = "matcher R@b", "ranker P@1", "P@1", "P@3", "P@5", "CPU s"
+    print(heading("system", "negatives", *measured))
     if arguments.environments is not None:
         print(_xr_linear(train, test, arguments.environments), flush=True)
     for name in arguments.recipes:

@@ -76,12 +76,9 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name not in {"torch", "sklearn"}:
             raise
-        from longtail.errors import MissingExtraError  # noqa: PLC0415 - for this alone
+        from longtail.errors import needs_extra  # noqa: PLC0415 - for this alone
 
-        raise MissingExtraError(
-            f"longtail.{name} trains models and needs {error.name}. Install it with "
-            "`pip install 'longtail[train]'`."
-        ) from error
+        raise needs_extra(f"longtail.{name} trains models and", error, "train") from error
     return found
 
 

@@ -40,6 +40,7 @@ __all__ = [
     "did_you_mean",
     "interruptible",
     "named",
+    "needs_extra",
     "require_positive",
     "source_name",
 ]
@@ -171,6 +172,21 @@ class MissingExtraError(LongtailError, ImportError):
 
 class TrainingError(LongtailError, RuntimeError):
     """Training cannot start, or cannot go on."""
+
+
+def needs_extra(what: str, error: ModuleNotFoundError, extra: str) -> MissingExtraError:
+    """Return the error of what needs a module that an extra installs, and that is not there.
+
+    Examples
+    --------
+    >>> from longtail.errors import needs_extra
+    >>> error = ModuleNotFoundError("No module named 'uvicorn'", name="uvicorn")
+    >>> print(needs_extra("Serving", error, "serve"))
+    Serving needs uvicorn. Install it with `pip install 'longtail[serve]'`.
+    """
+    return MissingExtraError(
+        f"{what} needs {error.name}. Install it with `pip install 'longtail[{extra}]'`."
+    )
 
 
 @contextmanager

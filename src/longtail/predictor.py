@@ -309,12 +309,10 @@ class Predictor:
         if hasattr(X, "shape") and len(X.shape) > 1:
             raise InputError(f"This model was trained on texts, but was given a table. {ADVICE}")
         if is_one_text(X):
-            bag = Bags.one(*self.vectorizer.encode_one(X[0]))
-            return bag._replace(
-                words=self.reads.words(self.vectorizer, X), texts=self.reads.texts(X)
-            )
-        texts = X if isinstance(X, TextColumn) else texts_from(X)
-        bags = Bags.of(self.vectorizer.transform(texts))
+            texts, bags = X, Bags.one(*self.vectorizer.encode_one(X[0]))
+        else:
+            texts = X if isinstance(X, TextColumn) else texts_from(X)
+            bags = Bags.of(self.vectorizer.transform(texts))
         return bags._replace(
             words=self.reads.words(self.vectorizer, texts), texts=self.reads.texts(texts)
         )

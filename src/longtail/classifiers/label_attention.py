@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.training.schedule import Schedule
 
-__all__ = ["HeldOutLevel", "LabelAttention"]
+__all__ = ["Candidates", "HeldOutLevel", "LabelAttention"]
 
 GATES = ("weight_ih_l0", "weight_hh_l0")
 ROWS_AT_ONCE = 256
@@ -50,6 +50,25 @@ ROWS_AT_ONCE = 256
 # whose steps become shorter, and so a greater rate to begin with.
 NETWORK_RATE = 2e-3
 TINY = np.finfo(np.float32).tiny
+
+
+class Candidates(NamedTuple):
+    """Nodes of a level that training points are scored against: children of those above.
+
+    Attributes
+    ----------
+    parents : int32 (n_points or 1, b)
+        Nodes of the level above, padded with -1; one row for all points alike.
+    child_starts : int32 (n_parents + 1,)
+    """
+
+    parents: NDArray[np.int32]
+    child_starts: NDArray[np.int32]
+
+    def of(self, points: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return those of some points, int32 (n, size), padded with -1."""
+        parents = self.parents if len(self.parents) == 1 else self.parents[points]
+        return children_of(parents, self.child_starts)[0]
 
 
 class HeldOutLevel(NamedTuple):
@@ -137,8 +156,7 @@ class LabelAttention:
         self,
         data: TrainingData,
         targets: csr_array,
-        parents: NDArray[np.int32],
-        child_starts: NDArray[np.int32],
+        candidates: Candidates,
         run: TrainingRun,
         start: AttentionWeights | None = None,
         held_out: HeldOutLevel | None = None,
@@ -150,10 +168,8 @@ class LabelAttention:
         data : TrainingData
             With words.
         targets : csr_array (n_points, n_nodes)
-        parents : int32 (n_points or 1, b)
-            Nodes of the level above whose children each point is scored against, padded with -1;
-            one row for all points alike.
-        child_starts : int32 (n_parents + 1,)
+        candidates : Candidates
+            Of each point.
         run : TrainingRun
         start : AttentionWeights or None
             Of the level above: words and network go on from there, what nodes look for is new.
@@ -172,7 +188,7 @@ class LabelAttention:
         if data.words is None:
             raise InputError("AttentionXML reads the words of a text in order. Pass texts.")
         words, module = self._started(data, targets, run, start)
-        _set_first_bias(module, targets, parents, child_starts)
+        _set_first_bias(module, targets, candidates)
         labels = _centroids(module, words, data.words, targets)
         tables = _Tables(
             WordTable(words, RowwiseAdagrad, run.torch_device),
@@ -181,14 +197,15 @@ class LabelAttention:
         adam = ModuleAdam(
             module.to(run.torch_device), None if self.clipping is None else self.clipping()
         )
-        candidates = parents, child_starts
         level = _LevelTask(module, tables, data, targets, candidates, adam)
         batches = AllLabels(targets, self.batch_size)
         averaged = self._averaged(level, batches)
         stopping = None
         if held_out is not None:
             in_use = nullcontext if averaged is None else averaged.in_use
-            stopping = held_out.stopping(lambda: module.frozen(tables), child_starts, run, in_use)
+            stopping = held_out.stopping(
+                lambda: module.frozen(tables), candidates.child_starts, run, in_use
+            )
         train(averaged or level, batches, self.schedule, run, "level", stopping)
         if averaged is not None:
             averaged.take_over()
@@ -219,18 +236,13 @@ class LabelAttention:
         return AveragedTask.after(level, level.weights(), n_before, n_steps)
 
 
-def _set_first_bias(
-    module: _Network,
-    targets: csr_array,
-    parents: NDArray[np.int32],
-    child_starts: NDArray[np.int32],
-) -> None:
+def _set_first_bias(module: _Network, targets: csr_array, candidates: Candidates) -> None:
     """Set the output's bias to the log of the share of candidates that are true.
 
     Few are: the first steps need not go into lowering the scores of all.
     """
-    n_candidates = targets.shape[0] * parents.shape[1] * np.diff(child_starts).mean()
-    share = min(targets.nnz / n_candidates, 0.5)
+    n_parents, n_children = candidates.parents.shape[1], np.diff(candidates.child_starts).mean()
+    share = min(targets.nnz / (targets.shape[0] * n_parents * n_children), 0.5)
     nn.init.constant_(module.output.bias, float(np.log(share)))
 
 
@@ -350,14 +362,14 @@ class _LevelTask:
         tables: _Tables,
         data: TrainingData,
         targets: csr_array,
-        candidates: tuple[NDArray[np.int32], NDArray[np.int32]],
+        candidates: Candidates,
         adam: ModuleAdam,
     ) -> None:
         self._module = module.train()
         self._tables = tables
         self._words = data.words
         self._targets = targets
-        self._parents, self._child_starts = candidates
+        self._candidates = candidates
         self._adam = adam
 
     def step(
@@ -370,8 +382,7 @@ class _LevelTask:
         device = self._tables.words.table.device
         read = torch.from_numpy(words).long().to(device)
         lengths = (read >= 0).sum(dim=1)
-        parents = self._parents if len(self._parents) == 1 else self._parents[points]
-        nodes, _ = children_of(parents, self._child_starts)
+        nodes = self._candidates.of(points)
         chosen = torch.from_numpy(nodes).long().to(device)
         labels = self._tables.labels.read(chosen)
         logits = self._module(self._tables.words.read(read), lengths, labels)

@@ -33,7 +33,7 @@ class Reranker:
     ----------
     architecture : FeatureArchitecture
         Of the same kind and sizes as the first network's, if it starts from that one.
-    residual : BoundedResidual
+    transfer : BoundedResidual
     training : ShortlistTraining
     n_confused : int
         Best-scored labels of each training point that it is trained against.
@@ -50,7 +50,7 @@ class Reranker:
     """
 
     architecture: FeatureArchitecture
-    residual: BoundedResidual
+    transfer: BoundedResidual
     training: ShortlistTraining
     n_confused: int = 200
     from_first: bool = True
@@ -87,7 +87,7 @@ class Reranker:
             run.within("re-ranker "),
             start=first.encoder if self.from_first else None,
         )
-        block = self.residual.block(network.dimension, run.torch_device)
+        block = self.transfer.block(network.dimension, run.torch_device)
         batches = self.training.batches(data.labels, confused, features, run)
         if self.from_first:
             block.start_from(first.transform)

@@ -160,25 +160,27 @@ class FullOneVsAll:
 
     Parameters
     ----------
-    training : ShortlistTraining
-        Its shortlist settings are of no use here.
+    training : ClassifierTraining
+    batch_size : int
     dropout : float
         Of the frozen features.
 
     Examples
     --------
     >>> from longtail import DeepXML
-    >>> from longtail.classifiers.shortlisted import FullOneVsAll, ShortlistTraining
+    >>> from longtail.classifiers.classifier_training import ClassifierTraining
+    >>> from longtail.classifiers.shortlisted import FullOneVsAll
     >>> from longtail.training.schedule import Schedule
     >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
     >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
-    >>> training = ShortlistTraining(schedule=Schedule(epochs=10, learning_rate=0.05))
+    >>> training = ClassifierTraining(schedule=Schedule(epochs=10, learning_rate=0.05))
     >>> model = DeepXML(classifier=FullOneVsAll(training=training)).fit(texts, labels)
     >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
     'drink'
     """
 
-    training: ShortlistTraining
+    training: ClassifierTraining
+    batch_size: int = 1024
     dropout: float = 0.0
 
     def learn(
@@ -193,5 +195,5 @@ class FullOneVsAll:
         """Train the classifiers and the block; see `ShortlistedOneVsAll.learn`."""
         if network is None:
             network = FrozenFeatures(features, dropout=self.dropout, device=run.torch_device)
-        batches = AllLabels(labels, self.training.batch_size)
+        batches = AllLabels(labels, self.batch_size)
         return self.training.fit(network, block, batches, run, "module IV")

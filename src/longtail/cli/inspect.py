@@ -25,7 +25,7 @@ from longtail.warm_up import warm_up
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -94,13 +94,14 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
     """Show counts, and the size of each file."""
     facts = model.description
     kind = "texts" if model.vectorizer is not None else "ready-made features"
-    learner, n_learners = _first_learner(model)
+    learners = _learners(model)
+    learner = learners[0]
     counts = [counted(model.n_labels, "label"), counted(model.n_features, "feature")]
     if isinstance(learner, HasVectors):
         stored = f" in {learner.dtype}" if isinstance(learner, CompiledScorer) else ""
         counts.append(f"{learner.dimension} dimensions{stored}")
-    if n_learners > 1:
-        counts.append(f"{n_learners} learners")
+    if len(learners) > 1:
+        counts.append(f"{len(learners)} learners")
     result(
         f"{facts['recipe']}, trained on {counted(facts['n_points'], 'point')} ({kind}): "
         f"{', '.join(counts)}{_told_text(facts.get('n_set_aside', 0))}"
@@ -132,7 +133,7 @@ def _show_settings(facts: dict[str, Any]) -> None:
 
 def _show_search(model: Predictor) -> None:
     """Show how well the graph finds labels."""
-    learner, _ = _first_learner(model)
+    learner = _learners(model)[0]
     scorer = compiled_of(learner)
     if scorer is not None and len(scorer.parts.labels.codes):
         recall = 100 * label_recall(scorer)
@@ -239,7 +240,7 @@ def _show_near_labels(model: Predictor, name: str) -> None:
     """Show the labels whose classifiers point in similar directions."""
     check_label_names(model.label_space, [name])
     label = model.label_space.id_of(name)
-    learner, _ = _first_learner(model)
+    learner = _learners(model)[0]
     if not isinstance(learner, HasVectors):
         raise _no_vectors(learner, "labels", "--label")
     vectors = learner.vectors_of_labels()
@@ -268,7 +269,7 @@ def _show_near_tokens(model: Predictor, text: str) -> None:
             f"The model has no token {wanted!r}: it was in too few training texts."
             f"{near_names(wanted, tokens)}"
         )
-    learner, _ = _first_learner(model)
+    learner = _learners(model)[0]
     vectors = learner.vectors_of_tokens() if isinstance(learner, HasVectors) else None
     if vectors is None:
         raise _no_vectors(learner, "tokens", "--token")
@@ -297,13 +298,12 @@ def _nearest(vectors: NDArray[np.float32], row: int) -> tuple[list[int], list[fl
     return best.tolist(), cosines[best].tolist()
 
 
-def _first_learner(model: Predictor) -> tuple[Scorer, int]:
-    """Return the first learner, whose vectors are shown, and how many there are."""
+def _learners(model: Predictor) -> Sequence[Scorer]:
+    """Return the learners, of which the first one's vectors are shown."""
     scorer = model.scorer
     if isinstance(scorer, EnergyReranker):
         scorer = scorer.scorer
-    learners = scorer.members if isinstance(scorer, EnsembleScorer) else (scorer,)
-    return learners[0], len(learners)
+    return scorer.members if isinstance(scorer, EnsembleScorer) else (scorer,)
 
 
 def _no_vectors(learner: Scorer, things: str, option: str) -> InputError:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longtail.cli.interrupts import hang_ups_held_back
-from longtail.errors import InputError, MissingExtraError
+from longtail.cli.settings import documented_parameters
+from longtail.errors import InputError, needs_extra
 from longtail.predictor import load
 from longtail.serve.limits import Limits, fault_of
+from longtail.serve.live_model import check_reads_texts
 
 if TYPE_CHECKING:
     import argparse
@@ -18,18 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run_command"]
 
 EXAMPLE = "longtail serve model --port 8000"
-
-# What `Limits` says of its parameters, for the help.
-_LIMITS = {
-    "body_bytes": "length of a request's body, in bytes",
-    "texts": "texts of a request",
-    "characters": "length of a text",
-    "k": "labels of a text",
-    "names": "names of labels that are allowed, and that are masked",
-    "seconds": "for a request's head to arrive, for its body, for its answer to be found, and for "
-    "some of it to be taken",
-    "waiting": "batches, explanations and long texts that are worked on or wait, in each worker",
-}
 _ROOT_PATH = re.compile(r"[\w.~/-]*", re.ASCII)
 
 
@@ -70,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how long a connection may be silent after an answer; longer than a proxy keeps it "
         "(%(default)s)",
     )
+    texts = documented_parameters(Limits)
     for limit in fields(Limits):
         parser.add_argument(
             _option_of(limit.name),
@@ -77,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="N",
             type=type(limit.default),
             default=limit.default,
-            help=f"{_LIMITS[limit.name]} ({limit.default:,})",
+            help=f"{_as_help(texts.get(limit.name, ''))} ({limit.default:,})",
         )
 
 
@@ -92,17 +83,11 @@ def run_command(arguments: argparse.Namespace) -> int:
     if not 0 <= arguments.port <= 65_535:
         raise InputError(f"--port must be between 0 and 65535, got {arguments.port}.")
     root_path = _checked_root_path(arguments.root_path)
-    if load(arguments.model).vectorizer is None:
-        raise InputError(
-            f"{arguments.model} was trained on ready-made features, so it cannot answer texts. "
-            "Serve a model that was trained on texts."
-        )
+    check_reads_texts(load(arguments.model), str(arguments.model))
     try:
         from longtail.serve.runner import ServerSettings, serve  # noqa: PLC0415  # needs the extra
     except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            f"`longtail serve` needs {error.name}. Install it with `pip install 'longtail[serve]'`."
-        ) from error
+        raise needs_extra("`longtail serve`", error, "serve") from error
     settings = ServerSettings(
         host=arguments.host,
         port=arguments.port,
@@ -111,6 +96,12 @@ def run_command(arguments: argparse.Namespace) -> int:
         keep_alive=arguments.keep_alive,
     )
     return serve(arguments.model, settings, Limits(**limits))
+
+
+def _as_help(text: str) -> str:
+    """Return the first sentence of a docstring's text as options are described."""
+    sentence = text.partition(". ")[0].removesuffix(".")
+    return sentence[:1].lower() + sentence[1:]
 
 
 def _option_of(limit: str) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from longtail.estimators.estimator import LabelEstimator
 
-__all__ = ["parse_settings", "setting_names", "settings_help"]
+__all__ = ["documented_parameters", "parse_settings", "setting_names", "settings_help"]
 
 _KINDS = {
     int: "a whole number",
@@ -100,7 +100,7 @@ def settings_help(recipe: type[LabelEstimator], name: str) -> str:
       word_ngrams = 2
           Tokens are words with 1, words and pairs of neighbouring words with 2.
     """
-    texts = _descriptions(recipe)
+    texts = documented_parameters(recipe)
     lines = [f"settings of the recipe {name!r}, for --set key=value:"]
     for field in dataclasses.fields(recipe):
         if field.name in _types_of(recipe):
@@ -109,6 +109,24 @@ def settings_help(recipe: type[LabelEstimator], name: str) -> str:
             lines.append(head)
             lines.extend(textwrap.wrap(text, 78, initial_indent=" " * 6, subsequent_indent=" " * 6))
     return "\n".join(lines)
+
+
+def documented_parameters(kind: type) -> dict[str, str]:
+    """Return what docstrings say of parameters, that of a class before those of its bases.
+
+    Examples
+    --------
+    >>> from longtail.cli.settings import documented_parameters
+    >>> from longtail.serve.limits import Limits
+    >>> documented_parameters(Limits)["characters"]
+    'Length of a text.'
+    """
+    texts: dict[str, str] = {}
+    for owner in kind.__mro__:
+        for names, text in _documented(owner.__dict__.get("__doc__") or ""):
+            for name in names:
+                texts.setdefault(name, text)
+    return texts
 
 
 def _types_of(recipe: type[LabelEstimator]) -> Mapping[str, Any]:
@@ -188,16 +206,6 @@ def _shown(value: object) -> str:
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
-
-
-def _descriptions(recipe: type[LabelEstimator]) -> dict[str, str]:
-    """Collect the docstrings' parameters, those of the recipe before those of its bases."""
-    texts: dict[str, str] = {}
-    for owner in recipe.__mro__:
-        for names, text in _documented(owner.__dict__.get("__doc__") or ""):
-            for name in names:
-                texts.setdefault(name, text)
-    return texts
 
 
 def _documented(docstring: str) -> list[tuple[list[str], str]]:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from scipy.sparse import csr_array
 
+    from longtail.data.columns import Columns
     from longtail.estimators.estimator import LabelEstimator
     from longtail.training.run import Callback
 
@@ -168,11 +169,11 @@ def _train(arguments: argparse.Namespace) -> int:
     started = time.perf_counter()
     # Before some seconds go by with importing the recipe.
     check_inputs(arguments.train, arguments.labels, arguments.label_pairs, arguments.filter)
-    told_columns(arguments)
+    columns = told_columns(arguments)
     estimator = _configured(arguments)
     checkpoints = _checkpoint_folder(arguments.model)
     with nullcontext() if _is_later_process() else alone_in(checkpoints, arguments.model):
-        stop = _read_train_save(estimator, arguments, checkpoints)
+        stop = _read_train_save(estimator, arguments, columns, checkpoints)
         if stop is not None:
             return code_of(stop)
         if not _is_later_process():
@@ -181,12 +182,11 @@ def _train(arguments: argparse.Namespace) -> int:
 
 
 def _read_train_save(
-    estimator: LabelEstimator, arguments: argparse.Namespace, checkpoints: Path
+    estimator: LabelEstimator, arguments: argparse.Namespace, columns: Columns, checkpoints: Path
 ) -> KeyboardInterrupt | None:
     """Read, train and save; return what has stopped that, if anything."""
     if arguments.fresh:
         _clear(checkpoints)
-    columns = told_columns(arguments)
     dataset = Dataset.read(
         arguments.train,
         labels_file=arguments.labels,

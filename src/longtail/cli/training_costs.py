@@ -18,6 +18,7 @@ from longtail.costs.of_recipe import costs_of
 from longtail.errors import TooLargeError
 
 if TYPE_CHECKING:
+    from longtail.costs.estimate import Workload
     from longtail.costs.memory_check import MemoryNeed
     from longtail.data.dataset import Dataset
     from longtail.estimators.estimator import LabelEstimator
@@ -50,18 +51,23 @@ def announce(estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool
     notice(f"Training will take about {time_to_take}{bytes_text(estimate.memory)} of memory.")
     need = memory_need(dataset, estimator, workload)
     if need is not None:
-        _warn_of_memory(need, estimator, dataset, ignore_memory=ignore_memory)
+        _warn_of_memory(need, estimator, dataset, workload, ignore_memory=ignore_memory)
 
 
 def _warn_of_memory(
-    need: MemoryNeed, estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool
+    need: MemoryNeed,
+    estimator: LabelEstimator,
+    dataset: Dataset,
+    workload: Workload,
+    *,
+    ignore_memory: bool,
 ) -> None:
     """Warn of what may not fit, and refuse what cannot, unless that is wanted all the same."""
     if need.fit is Fit.FITS:
         return
     if not ignore_memory:
         try:
-            refuse_what_cannot_fit(need, dataset, estimator)
+            refuse_what_cannot_fit(need, dataset, estimator, workload)
         except TooLargeError as error:
             raise TooLargeError(
                 f"{error} --set changes settings; --ignore-memory trains regardless."
@@ -69,5 +75,5 @@ def _warn_of_memory(
     certainty = "will" if need.fit is Fit.CANNOT else "may"
     warning(
         f"memory {certainty} not suffice: this process can have "
-        f"{bytes_text(need.in_reach)}. {advice(savings(dataset, estimator))}"
+        f"{bytes_text(need.in_reach)}. {advice(savings(dataset, estimator, workload))}"
     )

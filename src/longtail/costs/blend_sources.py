@@ -10,7 +10,7 @@ from longtail.blend.relations import RelationSizes
 if TYPE_CHECKING:
     from longtail.costs.estimate import Workload
 
-__all__ = ["N_VIEWS", "linear", "n_related", "relating"]
+__all__ = ["N_VIEWS", "n_related", "time_of_linear", "time_of_relating"]
 
 # Core-seconds, as in `longtail.costs.estimate`.
 DESCENT = 3.5e-9  # an entry of a point that trains a support vector machine, in one pass
@@ -19,22 +19,23 @@ RELATE = 1.3e-7  # an entry of a point, compared with label texts through their 
 N_VIEWS = 40  # of a candidate, about; see `longtail.blend.score_network`
 
 
-def relating(w: Workload, n_threads: int) -> float:
+def time_of_relating(w: Workload, n_threads: int) -> float:
     """Return the seconds of comparing points with label texts word by word, if there are any.
 
     Examples
     --------
-    >>> from longtail.costs.blend_sources import relating
+    >>> from longtail.costs.blend_sources import time_of_relating
     >>> from longtail.costs.estimate import Workload
     >>> points = {"n_points": 10_000, "n_nonzero": 10**7, "n_word_entries": 10**7}
     >>> sizes = {"n_features": 5_000, "n_labels": 1_000, "n_label_pairs": 20_000, **points}
-    >>> [relating(Workload(n_label_entries=n, **sizes), n_threads=2) > 0 for n in (0, 5_000)]
+    >>> without, with_texts = (Workload(n_label_entries=n, **sizes) for n in (0, 5_000))
+    >>> [time_of_relating(workload, n_threads=2) > 0 for workload in (without, with_texts)]
     [False, True]
     """
     return w.n_nonzero * RELATE / n_threads if w.n_label_entries else 0.0
 
 
-def linear(w: Workload, n_entries: float, n_threads: int) -> float:
+def time_of_linear(w: Workload, n_entries: float, n_threads: int) -> float:
     """Return the seconds of the linear classifiers, which read so many entries of the points.
 
     Examples
@@ -42,12 +43,12 @@ def linear(w: Workload, n_entries: float, n_threads: int) -> float:
     A point trains the classifiers of the labels that are mistaken for its own, however many others
     there are.
 
-    >>> from longtail.costs.blend_sources import linear
+    >>> from longtail.costs.blend_sources import time_of_linear
     >>> from longtail.costs.estimate import Workload
     >>> points = {"n_points": 10_000, "n_nonzero": 10**7, "n_word_entries": 10**7}
     >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
     >>> few, many = (Workload(n_labels=n, **sizes) for n in (1_000, 10**6))
-    >>> linear(few, 10**7, n_threads=2) == linear(many, 10**7, n_threads=2)
+    >>> time_of_linear(few, 10**7, n_threads=2) == time_of_linear(many, 10**7, n_threads=2)
     True
     """
     n_negatives = min(N_CONFUSED_LABELS + SearchSizes.n_popular, w.n_labels)

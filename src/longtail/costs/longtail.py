@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from longtail.costs.blend_sources import N_VIEWS, linear, n_related, relating
+from longtail.costs.blend_sources import N_VIEWS, n_related, time_of_linear, time_of_relating
 from longtail.costs.estimate import MANY_INDEXED, PROCESS, indexing
 from longtail.estimators.holding_out import LARGEST_HELD_OUT
 from longtail.recipes.longtail import FEW_POINTS
@@ -93,8 +93,8 @@ class LongtailCosts:
         graphs = (indexing(w.n_points) + indexing(w.n_labels)) * D / threads
         return {
             "shared space": epochs * self._epoch(w, machine) + self._around_epochs(w, machine),
-            "search": relating(w, threads) + graphs,
-            "linear": linear(w, n_linear, threads),
+            "search": time_of_relating(w, threads) + graphs,
+            "linear": time_of_linear(w, n_linear, threads),
         }
 
     def _n_linear_entries(self, w: Workload) -> float:

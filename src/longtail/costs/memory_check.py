@@ -208,7 +208,12 @@ def check_memory(dataset: Dataset, estimator: LabelEstimator) -> MemoryNeed | No
     return need
 
 
-def refuse_what_cannot_fit(need: MemoryNeed, dataset: Dataset, estimator: LabelEstimator) -> None:
+def refuse_what_cannot_fit(
+    need: MemoryNeed,
+    dataset: Dataset,
+    estimator: LabelEstimator,
+    workload: Workload | None = None,
+) -> None:
     """Raise TooLargeError, with what to do about it, if there is too little memory for certain.
 
     Parameters
@@ -217,6 +222,8 @@ def refuse_what_cannot_fit(need: MemoryNeed, dataset: Dataset, estimator: LabelE
         Of training the estimator on the data set.
     dataset : Dataset
     estimator : LabelEstimator
+    workload : Workload or None
+        The size of the data set, if it is known already.
 
     Examples
     --------
@@ -239,17 +246,21 @@ def refuse_what_cannot_fit(need: MemoryNeed, dataset: Dataset, estimator: LabelE
     raise TooLargeError(
         f"Training needs about {_gigabytes(need.estimate)} of memory, at least "
         f"{_gigabytes(need.least)}, and this process can have {_gigabytes(need.in_reach)}. "
-        f"{advice(savings(dataset, estimator))}"
+        f"{advice(savings(dataset, estimator, workload))}"
     )
 
 
-def savings(dataset: Dataset, estimator: LabelEstimator) -> list[Saving]:
+def savings(
+    dataset: Dataset, estimator: LabelEstimator, workload: Workload | None = None
+) -> list[Saving]:
     """Return which settings of an estimator to lower, and what each would save alone.
 
     Parameters
     ----------
     dataset : Dataset
     estimator : LabelEstimator
+    workload : Workload or None
+        The size of the data set, if it is known already.
 
     Returns
     -------
@@ -270,7 +281,7 @@ def savings(dataset: Dataset, estimator: LabelEstimator) -> list[Saving]:
     >>> [(saving.setting, saving.value) for saving in savings(dataset, OneVsAll(dimension=256))]
     [('dimension', 128)]
     """
-    workload = workload_of(dataset, estimator)
+    workload = workload or workload_of(dataset, estimator)
     now = _estimate(dataset, estimator, workload) or 0
     found = []
     for setting, value in _smaller(estimator, workload, is_text=dataset.texts is not None).items():

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longtail.costs.blend_sources import N_VIEWS, linear, n_related, relating
+from longtail.costs.blend_sources import N_VIEWS, n_related, time_of_linear, time_of_relating
 from longtail.costs.estimate import VISIT, WITH_TORCH
 from longtail.costs.transformer import TRAIN, encoder_width, time_to_read, transformer_memory
 from longtail.recipes.dexa import LABELS_OF_A_CLUSTER
@@ -61,7 +61,7 @@ class NGAMECosts:
         index = w.n_labels * PUT * D / threads
         points = w.n_points * PUT * D / threads if settings.n_near_points else 0.0
         mined = points if settings.mining_sizes().n_near_points else 0.0
-        relations = relating(w, threads) if settings.relations else 0.0
+        relations = time_of_relating(w, threads) if settings.relations else 0.0
         mining = w.n_points * settings.mining_beam * VISIT * D / threads
         n_minings = 1
         an_epoch = machine.training(w.n_points * self._hard_pool(w), D)
@@ -77,7 +77,7 @@ class NGAMECosts:
             "encoder": self._encoder(w, machine),
             "classifiers": n_minings * (index + mined + mining) + on_pool,
         }
-        classifying = linear(w, w.n_word_entries, threads) if settings.linear else 0.0
+        classifying = time_of_linear(w, w.n_word_entries, threads) if settings.linear else 0.0
         sources = {"search": index + points, "linear": classifying}
         n_held_out = w.n_held_out(settings)
         stages |= {**sources, "blend": n_held_out * self._n_candidates(w) * BLEND}

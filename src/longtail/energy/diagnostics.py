@@ -176,6 +176,7 @@ def descent_picture(energies: Floats) -> str:
         If matplotlib is not installed.
     """
     try:
+        from matplotlib import rc_context  # noqa: PLC0415 - of an extra
         from matplotlib.figure import Figure  # noqa: PLC0415 - of an extra
     except ImportError as error:
         raise MissingExtraError(
@@ -192,7 +193,8 @@ def descent_picture(energies: Floats) -> str:
     axes.set(xlabel="step of inference", ylabel="energy above that of the last step")
     axes.legend(frameon=False)
     file = io.StringIO()
-    figure.savefig(file, format="svg", metadata={"Date": None})
+    with rc_context({"svg.hashsalt": "longtail"}):  # the same picture each time
+        figure.savefig(file, format="svg", metadata={"Date": None})
     text = file.getvalue()
     return text[text.index("<svg") :]
 

@@ -25,7 +25,7 @@ class FrozenEnergy(NamedTuple):
 
     Attributes
     ----------
-    vectors : float32 (n_maps, dimension)
+    maps : float32 (n_maps, dimension)
         The linear maps of features: K * H offsets, K * H gates of the path from layer to layer, and
         K * L gates of labels, or none.
     bias : float32 (n_maps,)
@@ -38,11 +38,11 @@ class FrozenEnergy(NamedTuple):
 
     >>> from longtail.energy.global_energies import SoftplusEnergy
     >>> frozen = SoftplusEnergy(n_labels=5, dimension=3, n_hidden=2).frozen()
-    >>> frozen.vectors.shape, frozen.label_vectors.shape, frozen.couplings.shape
+    >>> frozen.maps.shape, frozen.label_vectors.shape, frozen.couplings.shape
     ((4, 3), (1, 5, 2), (0, 2, 2))
     """
 
-    vectors: NDArray[np.float32]
+    maps: NDArray[np.float32]
     bias: NDArray[np.float32]
     label_vectors: NDArray[np.float32]
     couplings: NDArray[np.float32]

@@ -280,7 +280,7 @@ class LabelEstimator(AnsweringEstimator):
         counted = encoded.features if dataset.features is None else dataset.features
         n_features = counted.shape[1]
         del encoded, counted  # the two parts hold their own rows
-        scorer, calibration = self._trained(data, held_out, run)
+        scorer, calibration = self._learn_calibrated(data, held_out, run)
         predictor = Predictor(
             scorer=scorer,
             label_space=dataset.label_space,
@@ -315,15 +315,6 @@ class LabelEstimator(AnsweringEstimator):
         settings = {"recipe": kind.__name__, **code_of(kind), "files": files, **self._settings()}
         about = (features, dataset.labels, dataset.texts, space.names, space.texts)
         return fingerprint(settings, *about, set_aside)
-
-    def _trained(
-        self, data: TrainingData, held_out: TrainingData, run: TrainingRun
-    ) -> tuple[Scorer, Calibration]:
-        """Return the trained scorer and its probabilities.
-
-        `RerankedEstimator` alone overrides it, for the recipes that it is the base of.
-        """
-        return self._learn_calibrated(data, held_out, run)
 
     def _learn_calibrated(
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from longtail.errors import MissingExtraError
+from longtail.errors import needs_extra
 from longtail.features.text_pieces import PiecesOfTexts
 from longtail.features.transformer_encoder import in_batches
 
@@ -50,10 +50,8 @@ class OnnxEncoder:
         try:
             import onnxruntime  # noqa: PLC0415 - an extra that few models need
         except ModuleNotFoundError as error:
-            raise MissingExtraError(
-                f"This model reads texts with a transformer in ONNX and needs {error.name}. "
-                "Install it with `pip install 'longtail[onnx]'`."
-            ) from error
+            what = "This model reads texts with a transformer in ONNX and"
+            raise needs_extra(what, error, "onnx") from error
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # batches share the threads, see `in_batches`
         options.log_severity_level = 3  # errors

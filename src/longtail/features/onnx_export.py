@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.errors import InputError, MissingExtraError
+from longtail.errors import InputError, needs_extra
 from longtail.features.onnx_encoder import IDS, IS_PIECE, OnnxEncoder
 from longtail.features.transformer_encoder import mean_of_pieces, unit_means
 
@@ -58,10 +58,8 @@ def to_onnx(encoder: TransformerEncoder, *, int8: bool = False) -> OnnxEncoder:
         _check(encoder, exported)
         return exported if not int8 else _in_int8(exported)
     except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            f"Writing a transformer as ONNX needs {error.name}. Install it with "
-            "`pip install 'longtail[train,transformers,onnx]'`."
-        ) from error
+        what = "Writing a transformer as ONNX"
+        raise needs_extra(what, error, "train,transformers,onnx") from error
 
 
 def _graph(encoder: TransformerEncoder) -> bytes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from longtail.errors import MissingExtraError
+from longtail.errors import MissingExtraError, needs_extra
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,7 +126,4 @@ class TextPieces:
 
 def needs_transformers(error: ModuleNotFoundError) -> MissingExtraError:
     """Return what to say where a library is missing."""
-    return MissingExtraError(
-        f"This model reads texts with a transformer and needs {error.name}. Install it with "
-        "`pip install 'longtail[train,transformers]'`."
-    )
+    return needs_extra("This model reads texts with a transformer and", error, "train,transformers")

@@ -22,7 +22,7 @@ from longtail.errors import InputError, named
 from longtail.kernels.jit import n_usable_cores
 from longtail.label_changes.kept_labels import keep_labels
 from longtail.label_changes.new_labels import NewLabels, SharedSpaceVectors, add_labels
-from longtail.label_changes.renamed import check_new_name
+from longtail.label_changes.renamed import check_new_name, with_changes
 from longtail.label_changes.siamese_vectors import SiameseVectors
 from longtail.scorers.energy_reranker import EnergyReranker
 
@@ -219,17 +219,12 @@ def _changed(
     counts: NDArray[np.int64],
 ) -> Predictor:
     """Return the model with other labels, stored as it was, and what was changed in all noted."""
-    before = {"added": 0, "removed": 0, **model.description.get("label_changes", {})}
-    changes = {kind: n + change.get(kind, 0) for kind, n in before.items()}
+    description = with_changes(model.description, {"added": 0, "removed": 0, **change})
     return model.replaced(
         scorer=_stored_as(model.scorer, scorer),
         label_space=space,
         train_label_counts=counts,
-        description={
-            **model.description,
-            "n_labels": space.n_labels,
-            "label_changes": changes,
-        },
+        description={**description, "n_labels": space.n_labels},
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from longtail.data.label_names import check_name
 from longtail.data.text_column import TextColumn
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from longtail.data.label_space import LabelSpace
     from longtail.predictor import Predictor
 
-__all__ = ["check_new_name", "with_names"]
+__all__ = ["check_new_name", "with_changes", "with_names"]
+
+_KINDS = ("added", "removed", "renamed")  # in which order they are told
 
 
 def with_names(model: Predictor, names: Mapping[str, str]) -> Predictor:
@@ -51,15 +53,33 @@ def with_names(model: Predictor, names: Mapping[str, str]) -> Predictor:
     >>> model.predict("red wine", k=1)[0][0]
     'beverage'
     """
-    space, description = model.label_space, model.description
+    space = model.label_space
     new = _checked(space, names)
     changed = [new.get(name, name) for name in space.names or ()]
-    before = description.get("label_changes", {})
-    n_renamed = before.get("renamed", 0) + sum(len(space.ids_of(name)) for name in new)
+    n_renamed = sum(len(space.ids_of(name)) for name in new)
     return model.replaced(
         label_space=replace(space, names=TextColumn.from_strings(changed)),
-        description={**description, "label_changes": {**before, "renamed": n_renamed}},
+        description=with_changes(model.description, {"renamed": n_renamed}),
     )
+
+
+def with_changes(description: Mapping[str, Any], changes: Mapping[str, int]) -> dict[str, Any]:
+    """Return what a model folder says of the training, with more changes of labels counted.
+
+    Examples
+    --------
+    >>> from longtail.label_changes.renamed import with_changes
+    >>> description = {"recipe": "longtail", "label_changes": {"added": 1, "renamed": 2}}
+    >>> with_changes(description, {"renamed": 3})
+    {'recipe': 'longtail', 'label_changes': {'added': 1, 'renamed': 5}}
+    """
+    before = description.get("label_changes", {})
+    after = {
+        kind: before.get(kind, 0) + changes.get(kind, 0)
+        for kind in _KINDS
+        if kind in before or kind in changes
+    }
+    return {**description, "label_changes": after}
 
 
 def check_new_name(name: str) -> None:

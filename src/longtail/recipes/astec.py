@@ -229,7 +229,7 @@ class Astec(LabelEstimator):
         """Return what re-orders the answers of the modules."""
         return Reranker(
             architecture=features,
-            residual=residual,
+            transfer=residual,
             training=self._on_shortlists(
                 self.reranker_epochs, self.reranker_learning_rate, batch_size
             ),

@@ -86,7 +86,7 @@ def published_astec(astec: Astec) -> DeepXML:
         ),
         reranker=Reranker(
             architecture=features,
-            residual=residual,
+            transfer=residual,
             training=on_shortlists(
                 schedule=Schedule(epochs=12, learning_rate=0.002, halve_at=(8, 10)),
                 n_hard=astec.n_confused,

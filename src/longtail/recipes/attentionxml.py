@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.label_attention import HeldOutLevel, LabelAttention
+from longtail.classifiers.label_attention import Candidates, HeldOutLevel, LabelAttention
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
 from longtail.estimators.estimator import LabelEstimator
@@ -237,7 +237,7 @@ class AttentionXML(LabelEstimator):
         held = None
         if held_out is not None:
             held = self._held_out_level(nodes, held_out, levels_above, run)
-        weights = attention.learn(data, targets, parents, starts, scope, start, held)
+        weights = attention.learn(data, targets, Candidates(parents, starts), scope, start, held)
         return AttentionLevel(weights, starts)
 
     def _held_out_level(

@@ -158,7 +158,7 @@ class EnergyClassifier(LabelEstimator):
         return EnergyScorer(
             encoder=features.frozen(network.features),
             maps=DenseLayer(
-                np.concatenate([unaries.weight.detach().numpy(), frozen.vectors]),
+                np.concatenate([unaries.weight.detach().numpy(), frozen.maps]),
                 np.concatenate([unaries.bias.detach().numpy(), frozen.bias]),
             ),
             layers=EnergyLayers(frozen.label_vectors, frozen.couplings),

@@ -194,12 +194,12 @@ class LongtailClassifier(RerankedEstimator):
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> CompiledScorer:
         """See `LabelEstimator`."""
-        return self._learn_calibrated(data, held_out, run)[0]
+        return self._learn_alone(data, held_out, run)[0]
 
-    def _learn_calibrated(
+    def _learn_alone(
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> tuple[CompiledScorer, Calibration]:
-        """See `LabelEstimator`; `LongtailTraining` has the steps."""
+        """See `RerankedEstimator`; `LongtailTraining` has the steps."""
         pieces = self.pieces_of(data, held_out)
         return LongtailTraining(settings=self, pieces=pieces, run=run).learn(data, held_out)
 

@@ -6,7 +6,7 @@ import importlib
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from longtail.errors import InputError, MissingExtraError, did_you_mean
+from longtail.errors import InputError, did_you_mean, needs_extra
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,8 +84,5 @@ def recipe(name: str) -> type[LabelEstimator]:
     except ModuleNotFoundError as error:
         if error.name not in {"torch", "sklearn"}:
             raise
-        raise MissingExtraError(
-            f"The recipe {name!r} trains models and needs {error.name}. Install it with "
-            "`pip install 'longtail[train]'`."
-        ) from error
+        raise needs_extra(f"The recipe {name!r} trains models and", error, "train") from error
     return found

@@ -32,7 +32,7 @@ class RerankedEstimator(LabelEstimator):
 
     The energy must learn from scores of points that the recipe has not seen. So the recipe is
     trained twice: without a tenth of the points, from whose shortlists the energy is learnt, and
-    then with them.
+    then with them. One that learns probabilities itself writes `_learn_alone` for that.
 
     Parameters
     ----------
@@ -59,20 +59,26 @@ class RerankedEstimator(LabelEstimator):
                 "with `pip install 'longtail[train]'`, or leave `reranker` at none."
             )
 
-    def _trained(
+    def _learn_calibrated(
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> tuple[Scorer, Calibration]:
         """See `LabelEstimator`."""
         if self.reranker is None:
-            return self._learn_calibrated(data, held_out, run)
+            return self._learn_alone(data, held_out, run)
         from longtail.energy.reranking import RERANKINGS  # noqa: PLC0415 - it loads torch
 
         with training_threads(n_training_threads()):  # torch's as well, now that it is loaded
             found = self._energy(RERANKINGS[self.reranker], data, held_out, run)
         if found is None:
-            return self._learn_calibrated(data, held_out, run)
+            return self._learn_alone(data, held_out, run)
         energy, calibration = found
         return EnergyReranker(self._learn(data, held_out, run), energy), calibration
+
+    def _learn_alone(
+        self, data: TrainingData, held_out: TrainingData, run: TrainingRun
+    ) -> tuple[Scorer, Calibration]:
+        """Learn what answers without an energy, and its probabilities."""
+        return super()._learn_calibrated(data, held_out, run)
 
     def _energy(
         self,

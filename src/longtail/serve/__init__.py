@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from longtail.errors import MissingExtraError
+from longtail.errors import needs_extra
 from longtail.serve.limits import Limits
 
 if TYPE_CHECKING:
@@ -46,7 +46,5 @@ def app(path: str | Path, *, limits: Limits | None = None) -> Application:
     try:
         from longtail.serve.application import Application  # noqa: PLC0415  # needs the extra
     except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            f"Serving needs {error.name}. Install it with `pip install 'longtail[serve]'`."
-        ) from error
+        raise needs_extra("Serving", error, "serve") from error
     return Application(path, limits=limits or Limits())

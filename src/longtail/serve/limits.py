@@ -21,7 +21,7 @@ class Limits:
     Parameters
     ----------
     body_bytes : int
-        Length of a request's body.
+        Length of a request's body, in bytes.
     texts : int
         Texts in one request.
     characters : int
@@ -34,7 +34,7 @@ class Limits:
         For a request's head to arrive, for its body, for its answer to be found, and for some of it
         to be taken.
     waiting : int
-        Batches, explanations and long texts that are worked on or wait at the same time.
+        Batches, explanations and long texts that are worked on or wait, in each worker.
 
     Raises
     ------

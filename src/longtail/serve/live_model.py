@@ -13,7 +13,7 @@ from longtail.model_folder import ModelFolder
 from longtail.predictor import Predictor
 from longtail.warm_up import warm_up
 
-__all__ = ["LiveModel"]
+__all__ = ["LiveModel", "check_reads_texts"]
 
 SECONDS_BETWEEN_TRIES = 10.0  # of a folder that could not be loaded and has not changed
 N_SHOWN = 16  # characters of a checksum
@@ -82,7 +82,7 @@ class LiveModel:
         try:
             folder = ModelFolder.open(self.path)
             model = Predictor.from_folder(folder)
-            _check_reads_texts(model)
+            check_reads_texts(model, "The model")
             warm_up(model)
         except Exception as error:  # noqa: BLE001  # whatever is wrong, the old model goes on
             self._note(_sentence(error))
@@ -110,17 +110,28 @@ class LiveModel:
         self.problem = problem
 
 
+def check_reads_texts(model: Predictor, name: str) -> None:
+    """Raise InputError for a model, called so, that no request could ask.
+
+    Examples
+    --------
+    >>> from longtail.recipes.parabel import Parabel
+    >>> from longtail.serve.live_model import check_reads_texts
+    >>> model = Parabel().fit([[1.0, 0.0], [0.0, 1.0]], [["drink"], ["vehicle"]])
+    >>> check_reads_texts(model.predictor_, "my-model")
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: my-model was trained on ready-made features, so it cannot answer ...
+    """
+    if model.vectorizer is None:
+        raise InputError(
+            f"{name} was trained on ready-made features, so it cannot answer texts. Serve a model "
+            "that was trained on texts."
+        )
+
+
 def _sentence(error: Exception) -> str:
     """Return what is wrong, in one line."""
     if isinstance(error, LongtailError):
         return " ".join(str(error).split())
     return f"The folder cannot be used ({type(error).__name__}: {error}). Train or copy it again."
-
-
-def _check_reads_texts(model: Predictor) -> None:
-    """Raise InputError for a model that no request could ask."""
-    if model.vectorizer is None:
-        raise InputError(
-            "The model was trained on ready-made features, so it cannot answer texts. Serve a "
-            "model that was trained on texts."
-        )

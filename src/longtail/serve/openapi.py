@@ -155,7 +155,8 @@ def _health(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _plain(summary: str, name: str, media_type: str) -> dict[str, Any]:
     """Describe a path that is only read."""
-    ok = {"200": _content("It.", media_type, {} if "json" in media_type else {"type": "string"})}
+    schema = {} if "json" in media_type else {"type": "string"}
+    ok = {"200": _content(f"{summary}.", media_type, schema)}
     return {"summary": summary, "operationId": name, "responses": ok}
 
 
