@@ -554,6 +554,22 @@ class TestWeighedSum:
         scores = weighted_sum(told, is_true, np.arange(200)).scores(told)
         assert is_true[np.arange(200), scores.argmax(axis=1)].all()
 
+    def test_a_point_is_not_its_own_label(self):
+        """The likest text is that of the point itself, the next that of the one true label."""
+        random = np.random.default_rng(0)
+        labels = np.tile(np.arange(10, dtype=np.int32), (200, 1))
+        texts = random.uniform(0.1, 0.4, (200, 1, 10)).astype(np.float32)
+        is_true = labels == random.integers(0, 9, 200)[:, np.newaxis]
+        texts[:, 0][is_true], texts[:, 0, 9] = 0.6, random.uniform(0.7, 1.0, 200)
+        none = np.zeros(10, np.float32)
+        evidence = Evidence(labels, texts, np.ones(200, np.float32), none)
+        told = replace(evidence, source_of_texts=0)
+        for one, share in ((evidence, 0.0), (told, 1.0)):
+            scores = weighted_sum(one, is_true, np.arange(200)).scores(one)
+            assert is_true[np.arange(200), scores.argmax(axis=1)].mean() == share
+        padded = Evidence(np.full((1, 2), -1, np.int32), np.ones((1, 1, 2), np.float32), none, none)
+        assert not replace(padded, source_of_texts=0).best_match().any()
+
 
 def is_a_sum(network):
     """Return whether a network is but a weighted sum: two units that say the same."""
@@ -583,14 +599,14 @@ def test_a_weighted_sum_is_not_doubted():
 class JudgedInAdvance:
     """Points of which a network gets `n_first` first labels right, sums 100, both the same 90."""
 
-    def __init__(self, n_first, precision):
-        self.n_first, self.precision = n_first, precision
+    def __init__(self, n_first, precision, n_points=400):
+        self.n_first, self.precision, self.n_points = n_first, precision, n_points
 
     def qualities(self, scores):
         return (self.precision, self.precision) if scores == "network" else (1.0, 1.0)
 
     def first_is_right(self, scores):
-        places = np.arange(400)
+        places = np.arange(self.n_points)
         if scores == "sums":
             return places < 100
         return (places < 90) | ((places >= 100) & (places < 10 + self.n_first))
@@ -611,3 +627,16 @@ def test_a_network_gains_by_precision_or_by_first_labels(n_first, precision, gai
     points, training = JudgedInAdvance(n_first, precision), NetworkTraining()
     for wanted, must_be_clear in ((gains, False), (clearly, True)):
         assert training._gains(points, "network", "sums", clearly=must_be_clear) is wanted
+
+
+@pytest.mark.parametrize(
+    ("n_points", "precision", "gains"),
+    [
+        (1_000, 0.99, True),
+        (1_000, 0.97, False),
+        (999, 0.99, False),
+    ],
+)
+def test_of_many_points_a_network_need_not_be_ahead_in_the_trial(n_points, precision, gains):
+    points = JudgedInAdvance(100, precision, n_points)
+    assert NetworkTraining()._gains(points, "network", "sums", clearly=False) is gains

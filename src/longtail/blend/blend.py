@@ -205,12 +205,14 @@ class Blend:
         sources = [head.logits(points, labels, n_threads) for head in self.heads]
         read = bags if self.is_read is None else bags.kept(self.is_read)
         sources += [self.linear.logits(read, labels, n_threads), votes]
+        source_of_texts = None
         if self.relations is not None and matches is not None:
+            source_of_texts = len(sources)
             sources.append(self.relations.texts.logits(bags, labels, n_threads))
             sources.append(self.relations.votes(matches, labels, n_threads))
         values = np.stack(sources, axis=1)
         values[np.broadcast_to((labels < 0)[:, None], values.shape)] = 0
-        return Evidence(labels, values, nearness, self.commonness)
+        return Evidence(labels, values, nearness, self.commonness, source_of_texts=source_of_texts)
 
     def _candidates(self, points: Floats, matches: Matches | None, n_threads: int) -> Candidates:
         """Return what search and relations find."""

@@ -45,6 +45,8 @@ class Evidence:
     is_aside : bool (n, size) or None
         Which candidates a blend is neither taught nor judged by, though it sees them as it will see
         their like; None for none.
+    source_of_texts : int or None
+        Which source says how much a label's text is like the point's; None where labels have none.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class Evidence:
     nearness: Floats
     commonness: Floats
     is_aside: NDArray[np.bool_] | None = None
+    source_of_texts: int | None = None
 
     @property
     def judged(self) -> NDArray[np.int32]:
@@ -168,6 +171,27 @@ class Evidence:
         most = known.max(axis=1, keepdims=True, initial=-np.inf, where=is_real)
         behind: Floats = np.subtract(known, most, out=np.zeros_like(known), where=is_real)
         return behind
+
+    def best_match(self) -> Floats:
+        """Return how like the point's text that of the likest candidate is; 0 of others, (n, size).
+
+        Of things of one kind, such as pages that refer to pages, that one is the point itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.blend.evidence import Evidence
+        >>> labels, none = np.array([[2, 0, -1]], np.int32), np.zeros(3, np.float32)
+        >>> values = np.array([[[0.25, 0.75, 9.0]]], np.float32)
+        >>> Evidence(labels, values, none[:1], none, source_of_texts=0).best_match().tolist()
+        [[0.0, 0.75, 0.0]]
+        """
+        matches = np.zeros(self.labels.shape, np.float32)
+        if self.source_of_texts is not None and matches.size:
+            said = np.where(self.labels >= 0, self.values[:, self.source_of_texts], 0)
+            best = said.argmax(axis=1)[:, np.newaxis]
+            np.put_along_axis(matches, best, np.take_along_axis(said, best, axis=1), axis=1)
+        return matches
 
     def inverse_spreads(self) -> Floats:
         """Return 1 over the deviation of each source's `behind_best`; 0 where it is always same.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -147,6 +147,34 @@ class ScoreNetwork:
             matrix2=np.eye(2, dtype=np.float32),
             bias2=np.zeros(2, np.float32),
             last=both / unit,
+        )
+
+    def with_best_match(self, source: int, weight: float) -> ScoreNetwork:
+        """Return a weighted sum to which the best match of texts adds so much: see `Evidence`.
+
+        A unit of its own takes the best that the source says, less twice the logarithm of one plus
+        the candidate's rank: cosines are at most 1, so nothing is left but of the first.
+
+        Parameters
+        ----------
+        source : int
+            Of cosines.
+        weight : float
+            Of the cosine of the best match, for that candidate alone; it may be negative.
+        """
+        best, rank = N_VIEWS * source + 2, N_VIEWS * source + 3
+        scale, to_unit = self.scale.copy(), np.zeros((len(self.scale), 1), np.float32)
+        scale[[best, rank]] = 1
+        to_unit[[best, rank], 0] = 1, -2
+        none = np.zeros(1, np.float32)
+        return replace(
+            self,
+            scale=scale,
+            matrix1=np.hstack([self.matrix1, to_unit]),
+            bias1=np.append(self.bias1, none),
+            matrix2=np.eye(len(self.bias1) + 1, dtype=np.float32),
+            bias2=np.append(self.bias2, none),
+            last=np.append(self.last, np.float32(weight)),
         )
 
     def check_sources(self, n_sources: int) -> None:

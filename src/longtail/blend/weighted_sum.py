@@ -24,6 +24,9 @@ FIRST_WEIGHT = 0.5  # of every source, in units of its spread
 # The weight of commonness is held to 0 by as much, shared among the points: a hundred of them do
 # not tell whether the commonest label is more often true than what the sources rank first.
 COST_OF_COMMONNESS = 30.0
+# The same of the best match, by the square of their number: twenty points do not tell whether it is
+# always wrong, two hundred do.
+COST_OF_MATCH = 20.0
 MOST_POINTS = 500  # tell a handful of weights apart
 LEAST_FOUND = 0.1  # as much as the best source by itself
 
@@ -38,8 +41,10 @@ def weighted_sum(
     """Return the network that adds up what the sources say, relative to the point's best.
 
     How common a label is adds to it: of what texts tell little, sources do, too, and the commonest
-    label is the best guess. The weights make the loss of `ranking_loss` small, a convex one, and
-    are not negative. So few numbers are learnt from a hundred points, where a network of two layers
+    label is the best guess. And the label whose text is likest counts for more, or for less: where
+    points and labels are of one kind, it is the point itself, which no other source tells. The
+    weights make the loss of `ranking_loss` small, a convex one, and but for that last one are not
+    negative. So few numbers are learnt from a hundred points, where a network of two layers
     learns chance as well.
 
     Parameters
@@ -80,10 +85,11 @@ def weighted_sum(
     first = np.full(said.shape[2], FIRST_WEIGHT, np.float32)
     if alike:
         first[_find_little(said, true, log_counts)] = 0
-    said = np.concatenate([said, some.behind_commonest()[:, :, np.newaxis]], axis=2)
-    first = np.append(first, np.float32(0))
+    said = np.dstack([said, some.behind_commonest(), some.best_match()])
+    first = np.append(first, np.zeros(2, np.float32))
     held = np.full(len(first), alike, np.float32)
-    held[-1] = alike or COST_OF_COMMONNESS / max(len(useful), 1)
+    n = max(len(useful), 1)
+    held[-2:] = alike or (COST_OF_COMMONNESS / n, COST_OF_MATCH / n**2)
     weights, of_candidates = first.copy(), said.reshape(-1, said.shape[2])
     optimiser = AdamW(weights, WEIGHT_DECAY)
     for step in range(N_STEPS if len(useful) else 0):
@@ -91,8 +97,11 @@ def weighted_sum(
         gradient = ranking_slope(logits, true, log_counts).ravel() @ of_candidates
         gradient += held * (weights - first)
         optimiser.step(gradient, LEARNING_RATE * (1 - step / N_STEPS))
-        np.maximum(weights, 0, out=weights)
-    return ScoreNetwork.of_weights(weights[:-1] * in_spreads, weights[-1])
+        np.maximum(weights[:-1], 0, out=weights[:-1])
+    network = ScoreNetwork.of_weights(weights[:-2] * in_spreads, weights[-2])
+    if evidence.source_of_texts is None:
+        return network
+    return network.with_best_match(evidence.source_of_texts, weights[-1])
 
 
 def _find_little(said: Floats, is_true: NDArray[np.bool_], log_counts: Floats) -> NDArray[np.bool_]:
