@@ -88,7 +88,7 @@ class Table:
 
     def print_row(self, name: str, sources: list[int]) -> None:
         """Learn, measure and print."""
-        first, second = (replace(part, values=part.values[:, sources]) for part in self._parts)
+        first, second = (part.of_sources(sources) for part in self._parts)
         network = (
             NetworkTraining()
             .taught(first, self._truths[0], self._inverse_propensities, self._run)
