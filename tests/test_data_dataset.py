@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +11,7 @@ from scipy.sparse import csr_array
 
 from longtail.data import Dataset, LabelSpace, TextColumn
 from longtail.errors import DataFormatError, InputError
+from small_files import damage_each_byte
 
 
 def text_dataset(space=None):
@@ -288,16 +287,7 @@ def test_arrays_that_lead_out_of_bounds_are_damage(tmp_path, name, place, value)
 @pytest.mark.parametrize("name", ["labels.indptr.npy", "features.data.npy"])
 def test_no_damaged_byte_of_a_folder_is_an_error_of_another_kind(tmp_path, name):
     feature_dataset().save(tmp_path / "saved")
-    path = tmp_path / "saved" / name
-    whole = path.read_bytes()
-    for place in range(len(whole)):
-        for flipped in (1, 64, 255):
-            damaged = bytearray(whole)
-            damaged[place] ^= flipped
-            path.write_bytes(damaged)
-            with contextlib.suppress(InputError), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                Dataset.open(tmp_path / "saved")
+    damage_each_byte(tmp_path / "saved" / name, lambda: Dataset.open(tmp_path / "saved"))
 
 
 @pytest.mark.parametrize(

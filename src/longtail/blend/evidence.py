@@ -146,7 +146,7 @@ class Evidence:
         [1, None]
         """
         of_texts = self.source_of_texts
-        place = None if of_texts is None or of_texts not in sources else sources.index(of_texts)
+        place = sources.index(of_texts) if of_texts in sources else None
         return replace(self, values=self.values[:, sources], source_of_texts=place)
 
     def behind_best(self) -> Floats:
