@@ -10,6 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from command_line import SMALL, refused, rows, run, write_lines
+from html_page import Page
 from longtail import Dataset, load
 from longtail.data.label_space import in_ids_of
 from longtail.data.text_column import TextColumn
@@ -374,3 +375,53 @@ def test_the_other_model_is_not_written_over(place, capsys, tmp_path):
     what = ["evaluate", place / "model", place / "test.jsonl", "--against", tmp_path / "other"]
     message = refused(capsys, *what, "--json", tmp_path / "other" / "manifest.json")
     assert "is read by this command and would be lost" in message
+
+
+def test_a_report_shows_mistakes_and_charts(place, capsys, tmp_path):
+    report, test = tmp_path / "report.html", place / "test.jsonl"
+    arguments = ["--report", report, "--against", place / "model", "--json", "-"]
+    code, out, err = run(capsys, "evaluate", place / "model", test, *arguments)
+    assert (code, set(json.loads(out)) - METRICS) == (0, {"against"})
+    assert f"The report is {report}." in err
+    page = Page(report.read_text(encoding="utf-8"))
+    shown = "".join(page.text)
+    for part in ("red wine in a glass", "\N{CHECK MARK} drink", f"Beside {place / 'model'}"):
+        assert part in shown
+    assert page.all("svg")
+
+
+def test_a_report_of_labels_that_the_model_has_not(place, capsys, tmp_path):
+    report, test = tmp_path / "report.html", labelled(tmp_path / "t.jsonl", ["drink"], ["animal"])
+    code, _, _ = run(capsys, "evaluate", place / "model", test, "--report", report, "--ks", "2")
+    assert code == 0
+    assert "Missing: animal" in report.read_text(encoding="utf-8")
+
+
+def test_a_report_of_features(place, capsys, tmp_path):
+    report = tmp_path / "report.html"
+    test = write_lines(tmp_path / "ids.svm", ["0 0:1", "1 1:1"])
+    assert run(capsys, "evaluate", place / "sparse", test, "--report", report)[0] == 0
+    assert "point 1" in report.read_text(encoding="utf-8")
+
+
+def test_a_report_of_a_model_that_says_nothing_of_its_training(place, capsys, tmp_path):
+    report, model = tmp_path / "report.html", load(place / "model")
+    arguments = ["evaluate", tmp_path / "model", place / "test.jsonl", "--report", report]
+    model.documents = {}
+    model.save(tmp_path / "model")
+    assert run(capsys, *arguments)[0] == 0
+    assert "Time a stage" not in report.read_text(encoding="utf-8")
+    report.unlink()
+    model.documents = {"training.json": {"stages": 1}}
+    model.save(tmp_path / "model")
+    assert "training.json says something else than how" in run(capsys, *arguments)[2]
+    assert not report.exists()
+
+
+def test_where_no_report_can_be_written(place, capsys, tmp_path):
+    arguments = ["evaluate", place / "model", place / "test.jsonl", "--report"]
+    assert "a page to look at" in refused(capsys, *arguments, "-")
+    both = tmp_path / "both.html"
+    assert "--json and --report both name" in refused(capsys, *arguments, both, "--json", both)
+    assert "no folder" in refused(capsys, *arguments, tmp_path / "missing" / "report.html")
+    assert "model" in refused(capsys, *arguments, place / "model" / "manifest.json")

@@ -7,10 +7,10 @@ import warnings
 from statistics import median
 from typing import TYPE_CHECKING
 
+from longtail.amounts import bytes_text
 from longtail.cli.files import check_inputs
 from longtail.cli.labelled_points import add_test_arguments, labelled_points
 from longtail.cli.notices import notice
-from longtail.cli.output import bytes_text
 from longtail.cli.own_columns import check_file_of
 from longtail.data.input_notes import InputWarning
 from longtail.metrics.hits import USUAL_PLACES

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from longtail.amounts import counted
 from longtail.cli.before_and_after import add_comparison_arguments, comparison, comparison_set
 from longtail.cli.files import check_inputs
 from longtail.cli.notices import notice
-from longtail.cli.output import counted, result, table
+from longtail.cli.output import result, table
 from longtail.cli.own_columns import columns_as_in_training
 from longtail.cli.points import points_in
 from longtail.distillation import distilled, vectorizer_beside_transformer

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
+import shlex
+import sys
 import time
 import warnings
 from dataclasses import replace
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from longtail.cli.evaluation_report import write_evaluation_report
 from longtail.cli.files import check_inputs, check_output, is_stdout, write_json
 from longtail.cli.labelled_points import (
     add_test_arguments,
@@ -50,12 +53,16 @@ from longtail.metrics.hits import USUAL_PLACES, USUAL_RECALL_PLACES, deepest_pla
 from longtail.metrics.propensity import USUAL_PROPENSITY, inverse_propensities
 from longtail.predictor import LARGEST_K, Predictor, load
 from longtail.progress import bar
+from longtail.report.charts import check_matplotlib
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from longtail.data.dataset import Dataset
+    from longtail.metrics import Difference
     from longtail.metrics.hits import Floats, Integers
 
 __all__ = ["add_arguments", "run_command"]
@@ -79,6 +86,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         type=Path,
         help="write the metrics there too; - is standard output",
+    )
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        type=Path,
+        help="draw all of it: an HTML page with charts, answers, sure mistakes and the labels that "
+        "are missed most often; needs matplotlib",
     )
     parser.add_argument(
         "--ks",
@@ -123,9 +137,11 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Measure, and return the exit code."""
     names = (arguments.test, arguments.labels, arguments.label_pairs, arguments.filter)
     check_inputs(*names)
-    if arguments.json is not None:
-        models = filter(None, (arguments.model, arguments.against))
-        check_output(arguments.json, read=names, models=models)
+    models = [name for name in (arguments.model, arguments.against) if name is not None]
+    for target in filter(None, (arguments.json, arguments.report)):
+        check_output(target, read=names, models=models)
+    if arguments.report is not None:
+        _check_report(arguments)
     model = load(arguments.model)
     other = None if arguments.against is None else load(arguments.against)
     given = points_as_given(model, arguments)
@@ -138,6 +154,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     metrics["points_per_second"] = given.n_points / answers.seconds
     written: dict[str, object] = {key: round(value, 4) for key, value in metrics.items()}
     shown = metrics_table(metrics, given.n_points, arguments.ks)
+    found = None
     if other is not None:
         notice(f"The same points for {arguments.against}:")
         same = _asked_of_other(other, asked, given, arguments)
@@ -152,7 +169,42 @@ def run_command(arguments: argparse.Namespace) -> int:
     shown += tables
     written |= further
     _tell(shown, written, arguments.json)
+    if arguments.report is not None:
+        _report(model, asked, answers, metrics, found, arguments)
     return 0
+
+
+def _check_report(arguments: argparse.Namespace) -> None:
+    """Refuse what no page can be written to, before the work."""
+    if is_stdout(arguments.report):
+        raise InputError("A report is a page to look at: name a file, such as report.html.")
+    if arguments.json is not None and arguments.json.absolute() == arguments.report.absolute():
+        raise InputError(f"--json and --report both name {arguments.json}. Name two files.")
+    check_matplotlib()
+
+
+def _report(
+    model: Predictor,
+    asked: _Asked,
+    answers: _Answers,
+    metrics: Mapping[str, float],
+    found: Mapping[str, Difference] | None,
+    arguments: argparse.Namespace,
+) -> None:
+    """Draw what was measured."""
+    write_evaluation_report(
+        arguments.report,
+        model=model,
+        folder=arguments.model,
+        points=asked.points,
+        ids=answers.ids,
+        probabilities=answers.scores,
+        metrics=metrics,
+        propensity=arguments.propensity,
+        against=None if found is None else (arguments.against, found),
+        command=shlex.join(["longtail", *sys.argv[1:]]),
+    )
+    notice(f"The report is {arguments.report}.")
 
 
 def _further_tables(

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.amounts import bytes_text, counted, time_text
 from longtail.cli.compiled_code import places_of_code
 from longtail.cli.near_names import check_label_names, near_names
-from longtail.cli.output import bytes_text, counted, result, short, table, time_text
+from longtail.cli.output import result, short, table
+from longtail.cli.training_document import TRAINING, reading_training
 from longtail.compiled.blended import compiled_of
 from longtail.compiled.scorer import CompiledScorer
 from longtail.compiled.search_recall import label_recall, n_queries
 from longtail.data.rows import unit_vectors
-from longtail.errors import RETRAIN, InputError, ModelFolderError, named
+from longtail.errors import InputError, ModelFolderError, named
 from longtail.explain import words_of
 from longtail.kernels.text import TokenKind
 from longtail.model_folder import ModelFolder
@@ -192,16 +194,11 @@ def _show_tokens(model: Predictor) -> None:
 def _show_training(folder: ModelFolder) -> None:
     """Show how training went, from training.json."""
     try:
-        training = folder.document("training.json")
+        training = folder.document(TRAINING)
     except ModelFolderError:
         return  # a model that was not written by `train` or `.save`
-    try:
+    with reading_training(folder.path):
         _show_stages(training)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise ModelFolderError(
-            f"{folder.path / 'training.json'} says something else than how training went "
-            f"({error!r:.80}). It may be of another version. {RETRAIN}"
-        ) from error
 
 
 def _show_stages(training: Mapping[str, Any]) -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.amounts import counted
 from longtail.cli.files import check_inputs
 from longtail.cli.near_names import check_label_names
 from longtail.cli.notices import notice
-from longtail.cli.output import counted
 from longtail.cli.own_columns import (
     add_column_arguments,
     check_file_of,

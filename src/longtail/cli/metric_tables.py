@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from longtail.cli.output import counted, table
+from longtail.amounts import counted
+from longtail.cli.output import table
 from longtail.metrics import by_frequency_quantile
 from longtail.metrics.hits import USUAL_PLACES, USUAL_RECALL_PLACES
 

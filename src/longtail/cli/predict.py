@@ -8,12 +8,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from longtail.amounts import counted
 from longtail.cli.answer_lines import check_kind_of, check_names, delimiter_of, lines_of
 from longtail.cli.answer_output import opened
 from longtail.cli.files import check_inputs, check_output, is_stdout
 from longtail.cli.near_names import check_label_names
 from longtail.cli.notices import notice
-from longtail.cli.output import counted, one_line, result
+from longtail.cli.output import one_line, result
 from longtail.cli.own_columns import add_column_arguments, columns_of_points
 from longtail.cli.points import answered, points_in
 from longtail.cli.resuming import digest_of, identity_of

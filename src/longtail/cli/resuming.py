@@ -14,9 +14,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
+from longtail.amounts import counted
 from longtail.cli.files import check_output
 from longtail.cli.one_at_a_time import lock
-from longtail.cli.output import counted
 from longtail.data.paths import replacing
 from longtail.errors import LongtailError
 from longtail.log import LOG

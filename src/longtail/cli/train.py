@@ -12,11 +12,12 @@ from contextlib import ExitStack, closing, nullcontext, redirect_stderr, redirec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from longtail.amounts import bytes_text, counted, time_text
 from longtail.cli.files import check_inputs
 from longtail.cli.interrupts import code_of, nothing_to_lose
 from longtail.cli.notices import notice
 from longtail.cli.one_at_a_time import alone_in
-from longtail.cli.output import bytes_text, counted, result, time_text
+from longtail.cli.output import result
 from longtail.cli.own_columns import add_column_arguments, remember_columns, told_columns
 from longtail.cli.quick_imports import quick_imports
 from longtail.cli.settings import parse_settings, setting_names, settings_help

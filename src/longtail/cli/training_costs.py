@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from longtail.amounts import bytes_text, time_text
 from longtail.cli.notices import notice, warning
-from longtail.cli.output import bytes_text, time_text
 from longtail.costs.estimate import Machine, estimate_training, workload_of
 from longtail.costs.memory_check import (
     Fit,

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import itertools
-import os
-import platform
 import shlex
 import sys
 import time
-from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.cli.evaluation_report import SPEED, measured_sections, shown_figures
 from longtail.cli.files import check_output
-from longtail.cli.metric_tables import FREQUENCY_K, labels_by_frequency
-from longtail.demo.charts import check_matplotlib
 from longtail.demo.data import wordnet
-from longtail.demo.report import Evaluation, write_report
 from longtail.errors import InputError
-from longtail.kernels.jit import n_usable_cores
 from longtail.metrics import evaluate
 from longtail.metrics.propensity import USUAL_PROPENSITY
 from longtail.model_folder import ModelFolder, check_target
 from longtail.progress import ProgressBar
+from longtail.report import sections
+from longtail.report.answers import examples
+from longtail.report.charts import check_matplotlib
+from longtail.report.page import key_figures, write_page
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -50,7 +48,6 @@ EXAMPLES = (
 )
 _N_LATENCY_TEXTS = 2_000
 _SHOWN_METRICS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "nDCG@5", "R@10", "R@100")
-_PACKAGES = ("longtail", "numpy", "scipy", "numba", "torch", "matplotlib")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -112,21 +109,27 @@ def run_command(arguments: Namespace) -> int:
     training = model.training_report()
     model.save(arguments.model)
     predictor = model.predictor_
-    evaluation = _evaluated(predictor, test)
-    _say_metrics(evaluation, test.n_points)
-    examples = [(text, predictor.predict(text, 5)) for text in EXAMPLES]
-    _say_examples(examples)
-    write_report(
+    ids, probabilities, metrics = _evaluated(predictor, test)
+    milliseconds = measure_latency(predictor, list(islice(test.texts or (), _N_LATENCY_TEXTS)))
+    _say_metrics(metrics, milliseconds, test.n_points)
+    answers = [(text, predictor.predict(text, 5)) for text in EXAMPLES]
+    _say_examples(answers)
+    file_sizes = dict(sorted(ModelFolder.open(arguments.model).sizes.items()))
+    measured = measured_sections(predictor, test, ids, probabilities, metrics, USUAL_PROPENSITY)
+    write_page(
         arguments.output,
         title="longtail demo: from a definition to related dictionary entries",
         introduction=introduction,
-        training=training,
-        statistics={"training": train.describe(), "test": test.describe()},
-        evaluation=evaluation,
-        examples=examples,
-        file_sizes=dict(sorted(ModelFolder.open(arguments.model).sizes.items())),
-        command=_command(arguments),
-        versions=_versions(),
+        headline=key_figures(shown_figures(predictor, metrics, training, file_sizes)),
+        sections={
+            "Example predictions": examples(answers),
+            **measured,
+            "Speed": sections.latency(milliseconds, metrics[SPEED]),
+            "Training": sections.training_stages(training),
+            "Data": sections.data({"training": train.describe(), "test": test.describe()}),
+            "Model": sections.files_and_settings(training, file_sizes),
+            "How this was made": sections.origin(_command(arguments)),
+        },
     )
     _say_next(arguments, time.perf_counter() - started)
     return 0
@@ -176,26 +179,21 @@ def _introduction(train: Dataset, test: Dataset) -> str:
     )
 
 
-def _evaluated(predictor: Predictor, test: Dataset) -> Evaluation:
-    """Predict the test set once, in a batch, then time single texts."""
+def _evaluated(
+    predictor: Predictor, test: Dataset
+) -> tuple[NDArray[np.int32], NDArray[np.float32], dict[str, float]]:
+    """Return the answers to the test set, which is asked in a batch, and what they are worth."""
     start = time.perf_counter()
-    ids, scores = predictor.predict_topk(test.texts or (), 100)
+    ids, probabilities = predictor.predict_topk(test.texts or (), 100)
     seconds = time.perf_counter() - start
     metrics = evaluate(
         ids,
-        scores,
+        probabilities,
         test.labels,
         train_label_counts=predictor.train_label_counts,
         n_train_points=predictor.description["n_points"],
     )
-    texts = itertools.islice(test.texts or (), _N_LATENCY_TEXTS)
-    return Evaluation(
-        metrics=metrics,
-        frequency_k=FREQUENCY_K,
-        by_frequency=labels_by_frequency(predictor, test.labels, ids, USUAL_PROPENSITY),
-        milliseconds=measure_latency(predictor, list(texts)),
-        points_per_second=test.n_points / seconds,
-    )
+    return ids, probabilities, metrics | {SPEED: test.n_points / seconds}
 
 
 def _say(line: str = "") -> None:
@@ -204,16 +202,18 @@ def _say(line: str = "") -> None:
     sys.stdout.flush()
 
 
-def _say_metrics(evaluation: Evaluation, n_points: int) -> None:
+def _say_metrics(
+    metrics: Mapping[str, float], milliseconds: NDArray[np.float64], n_points: int
+) -> None:
     """Show the most important metrics and the speed."""
     _say(f"\nOn all {n_points:,} test points, in percent:")
     _say("  ".join(f"{name:>6}" for name in _SHOWN_METRICS))
-    _say("  ".join(f"{evaluation.metrics[name]:6.2f}" for name in _SHOWN_METRICS))
-    median, p95, p99 = np.percentile(evaluation.milliseconds, [50, 95, 99])
+    _say("  ".join(f"{metrics[name]:6.2f}" for name in _SHOWN_METRICS))
+    median, p95, p99 = np.percentile(milliseconds, [50, 95, 99])
     _say(
         f"\nOne text to label names, one thread: median {median:.2f} ms, "
         f"95 % below {p95:.2f} ms, 99 % below {p99:.2f} ms. "
-        f"In a batch: {evaluation.points_per_second:,.0f} texts a second."
+        f"In a batch: {metrics[SPEED]:,.0f} texts a second."
     )
 
 
@@ -237,23 +237,3 @@ def _command(arguments: Namespace) -> str:
     """Return the command line that does this again."""
     words = ["longtail", "demo", "--output", str(arguments.output), "--model", str(arguments.model)]
     return shlex.join(words)
-
-
-def _versions() -> Mapping[str, str]:
-    """Return the versions of what the figures depend on."""
-    packages = {name: _version(name) for name in _PACKAGES}
-    machine = f"{platform.machine()}, {n_usable_cores()} of {os.cpu_count()} cores"
-    return {
-        **packages,
-        "Python": platform.python_version(),
-        "system": platform.platform(terse=True),
-        "machine": machine,
-    }
-
-
-def _version(package: str) -> str:
-    """Return the version of a package; a checkout on the path has none."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"

@@ -28,6 +28,7 @@ from longtail.metrics.at_k import (
 from longtail.metrics.comparison import Difference, compare
 from longtail.metrics.predictions import in_rank_order, score_matrix, set_aside, top_k
 from longtail.metrics.propensity import inverse_propensities
+from longtail.metrics.reliability import ProbabilityBin, by_probability
 from longtail.metrics.report import FrequencyBin, by_frequency_quantile, by_point, evaluate
 from longtail.metrics.score_files import read_scores
 from longtail.metrics.thresholds import AtThreshold, at_thresholds
@@ -36,9 +37,11 @@ __all__ = [
     "AtThreshold",
     "Difference",
     "FrequencyBin",
+    "ProbabilityBin",
     "at_thresholds",
     "by_frequency_quantile",
     "by_point",
+    "by_probability",
     "compare",
     "coverage_at_k",
     "evaluate",

@@ -21,9 +21,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from longtail.metrics import FrequencyBin
+    from longtail.metrics import AtThreshold, FrequencyBin, ProbabilityBin
 
-__all__ = ["check_matplotlib", "frequency_chart", "latency_chart", "loss_chart"]
+__all__ = [
+    "check_matplotlib",
+    "frequency_chart",
+    "latency_chart",
+    "loss_chart",
+    "reliability_chart",
+    "threshold_chart",
+]
 
 # matplotlib wants numbers for colours; these stand for what they are replaced by.
 _INK, _BAR, _RULE = "#010101", "#010102", "#010103"
@@ -122,6 +129,67 @@ def frequency_chart(bins: Sequence[FrequencyBin], metric: str, values: Sequence[
 
     words = ", ".join(f"quantile {i}: {value:.2f}" for i, value in enumerate(values, start=1))
     return _svg(draw, f"Contribution to {metric}, in percent, {words}", f"frequency-{metric}")
+
+
+def reliability_chart(bins: Sequence[ProbabilityBin]) -> str:
+    """Return how often answers are right by how probable they were said to be.
+
+    Parameters
+    ----------
+    bins : sequence of ProbabilityBin
+
+    Returns
+    -------
+    str
+        An ``<svg>`` element.
+    """
+    said = [100 * part.probability for part in bins]
+    right = [100 * part.share_right for part in bins]
+
+    def draw(axes: Any) -> None:
+        axes.plot((0, 100), (0, 100), color=_RULE, linewidth=1.5, linestyle=(0, (4, 3)))
+        axes.plot(said, right, color=_BAR, linewidth=2, marker="o", markersize=4)
+        axes.set_xlabel("said to be probable, %")
+        axes.set_ylabel("right, %")
+        axes.set_xlim(0, 100)
+        axes.set_ylim(0, 100)
+
+    words = ", ".join(f"{x:.0f}: {y:.0f}" for x, y in zip(said, right, strict=True))
+    return _svg(draw, f"Percent right by percent said, {words}", "reliability")
+
+
+def threshold_chart(found: Sequence[AtThreshold]) -> str:
+    """Return precision and recall of the answers of at least some probability.
+
+    Parameters
+    ----------
+    found : sequence of AtThreshold
+
+    Returns
+    -------
+    str
+        An ``<svg>`` element.
+    """
+    thresholds = [part.threshold for part in found]
+    curves = {
+        "precision": [100 * part.precision for part in found],
+        "recall": [100 * part.recall for part in found],
+    }
+
+    def draw(axes: Any) -> None:
+        for (name, shares), style in zip(curves.items(), ("solid", (0, (4, 2))), strict=True):
+            axes.plot(thresholds, shares, color=_BAR, linewidth=2, linestyle=style, label=name)
+        axes.set_xlabel("least probability")
+        axes.set_ylabel("%")
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, 100)
+        axes.legend(frameon=False)
+
+    words = "; ".join(
+        f"{part.threshold:g}: {100 * part.precision:.0f} and {100 * part.recall:.0f}"
+        for part in found
+    )
+    return _svg(draw, f"Precision and recall by least probability, {words}", "thresholds")
 
 
 def latency_chart(milliseconds: NDArray[np.float64]) -> str:

@@ -1,0 +1,164 @@
+"""The HTML file of a report, and the parts that it is made of.
+
+The page follows the reader's choice of light or dark, fits a narrow screen, and can be read out.
+"""
+
+from __future__ import annotations
+
+import html
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from longtail.data.paths import replacing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+__all__ = [
+    "Bar",
+    "charts",
+    "escaped",
+    "figure",
+    "folded",
+    "key_figures",
+    "paragraph",
+    "table",
+    "write_page",
+]
+
+
+class Bar(float):
+    """A share in [0, 1] that a table draws as a bar; its cell is not read out.
+
+    Examples
+    --------
+    >>> from longtail.report.page import Bar, table
+    >>> "width: 25.0%" in table("shares", (), [("one", Bar(0.25))])
+    True
+    """
+
+
+def write_page(
+    path: str | Path,
+    *,
+    title: str,
+    introduction: str,
+    headline: str,
+    sections: Mapping[str, str],
+) -> None:
+    """Write a report.
+
+    Parameters
+    ----------
+    path : str or Path
+        The HTML file; it appears once it is complete.
+    title, introduction : str
+        Plain text.
+    headline : str
+        HTML, as `key_figures` returns it.
+    sections : mapping of str to str
+        HTML of each section by its heading, in order; one without content is left out.
+
+    Raises
+    ------
+    InputError
+        If the folder that `path` is to be in does not exist.
+    """
+    style = files("longtail.report").joinpath("report.css").read_text(encoding="utf-8")
+    content = "".join(
+        f"<section>\n<h2>{escaped(heading)}</h2>\n{section}</section>\n"
+        for heading, section in sections.items()
+        if section
+    )
+    page = f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escaped(title)}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<header>
+<h1>{escaped(title)}</h1>
+{paragraph(introduction)}
+</header>
+<main>
+{headline}{content}</main>
+</body>
+</html>
+"""
+    with replacing(path) as stream:
+        stream.write(page.encode())
+
+
+def key_figures(figures: Mapping[str, str]) -> str:
+    """Return the few figures that most look for, large, each under its name."""
+    items = (f"<div><dt>{escaped(k)}</dt><dd>{escaped(v)}</dd></div>" for k, v in figures.items())
+    return f'<dl class="figures">{"".join(items)}</dl>\n'
+
+
+def paragraph(text: str) -> str:
+    """Return a paragraph of plain text."""
+    return f"<p>{escaped(text)}</p>\n"
+
+
+def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str | Bar]]) -> str:
+    """Return a table whose first column names the rows.
+
+    Parameters
+    ----------
+    caption : str
+    header : sequence of str
+        Empty for none; an empty string heads a column without a name.
+    rows : iterable of sequences
+        Plain text, or bars.
+
+    Examples
+    --------
+    >>> from longtail.report.page import table
+    >>> print(table("Sizes", (), [("a & b", "2 MB")]).rstrip())
+    <div class="scroll"><table><caption>Sizes</caption><tbody><tr><th scope="row">a &amp; b</th>...
+    """
+    head = "".join(
+        f'<th scope="col">{escaped(name)}</th>' if name else "<td></td>" for name in header
+    )
+    head = f"<thead><tr>{head}</tr></thead>" if header else ""
+    body = "".join(
+        f'<tr><th scope="row">{escaped(str(first))}</th>{"".join(map(_cell, rest))}</tr>'
+        for first, *rest in rows
+    )
+    return (
+        f'<div class="scroll"><table><caption>{escaped(caption)}</caption>{head}'
+        f"<tbody>{body}</tbody></table></div>\n"
+    )
+
+
+def _cell(value: str | Bar) -> str:
+    """Return one cell: a bar or text."""
+    if isinstance(value, Bar):
+        width = f"{100 * min(max(value, 0.0), 1.0):.1f}"
+        return f'<td class="bar" aria-hidden="true"><span style="width: {width}%"></span></td>'
+    return f"<td>{escaped(value)}</td>"
+
+
+def folded(summary: str, content: str) -> str:
+    """Return content, which is HTML, that is shown once its summary is clicked."""
+    return f"<details><summary>{escaped(summary)}</summary>{content}</details>\n"
+
+
+def charts(figures: Iterable[str]) -> str:
+    """Put figures side by side where there is room."""
+    return f'<div class="charts">{"".join(figures)}</div>\n'
+
+
+def figure(caption: str, svg: str) -> str:
+    """Return a chart, which is markup, under its caption, which is text."""
+    return f"<figure><figcaption>{escaped(caption)}</figcaption>{svg}</figure>"
+
+
+def escaped(text: str) -> str:
+    """Make any text safe inside the page."""
+    return html.escape(text)

@@ -1,0 +1,45 @@
+"""Whether answers are right as often as their probabilities say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from longtail.errors import InputError
+from longtail.metrics import by_probability
+
+TRUTH = csr_array([[1, 0, 1], [0, 1, 0]])
+
+
+def test_every_answer_is_in_one_part():
+    ids = np.array([[0, 1], [1, -1]])
+    found = by_probability(ids, np.array([[1.0, 0.0], [0.95, -np.inf]]), TRUTH)
+    assert [part.n_answers for part in found] == [1, 2]
+    assert found[0].share_right == 0.0
+    assert (found[1].probability, found[1].share_right) == (pytest.approx(0.975), 1.0)
+
+
+def test_honest_probabilities_are_found_to_be_honest():
+    random = np.random.default_rng(0)
+    said = random.random((20_000, 1))
+    truth = csr_array((random.random((20_000, 1)) < said).astype(np.float32))
+    for part in by_probability(np.zeros((20_000, 1), np.int64), said, truth):
+        assert part.share_right == pytest.approx(part.probability, abs=0.04)
+
+
+@pytest.mark.parametrize("wrong", [-0.5, 1.5, np.nan])
+def test_scores_are_no_probabilities(wrong):
+    with pytest.raises(InputError, match="Probabilities are from 0 to 1, and these from"):
+        by_probability(np.array([[0], [1]]), np.array([[wrong], [0.5]]), TRUTH)
+
+
+def test_shapes_must_agree():
+    with pytest.raises(InputError, match="as `predict_topk` returns them"):
+        by_probability(np.array([[0], [1]]), np.array([0.5, 0.5]), TRUTH)
+    with pytest.raises(InputError, match="n_bins"):
+        by_probability(np.array([[0], [1]]), np.array([[0.5], [0.5]]), TRUTH, n_bins=0)
+
+
+def test_no_answer_is_in_no_part():
+    assert by_probability(np.full((2, 1), -1), np.full((2, 1), -np.inf), TRUTH) == []

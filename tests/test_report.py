@@ -1,0 +1,237 @@
+"""Reports: one HTML page about a model, its charts, and which mistakes it shows."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from html_page import Page
+from longtail import Dataset
+from longtail.errors import InputError, MissingExtraError
+from longtail.metrics import AtThreshold, Difference, FrequencyBin, by_probability
+from longtail.report import charts, sections
+from longtail.report.answers import Answered, examples
+from longtail.report.mistakes import most_confused, most_missed, sure_and_wrong, without_hit
+from longtail.report.page import key_figures, write_page
+
+NASTY = """<script>alert("x")</script> & 'co'"""
+METRICS = {"P@1": 33.25, "P@5": 14.0, "PSP@1": 19.5, "PSP@5": 22.0, "R@10": 45.0}
+BINS = [FrequencyBin(20, 9.25, 0.1, 0.05), FrequencyBin(21, 1.0, 0.04, 0.17)]
+THRESHOLDS = [AtThreshold(0.5, 1.25, precision=0.8, recall=0.5)]
+
+
+def a_training():
+    time = {"wall_seconds": 60.0, "cpu_seconds": 110.0}
+    stages = ("shared space", "again: shared space")
+    return {
+        "recipe": "LongtailClassifier",
+        "seed": 7,
+        "settings": {"dimension": 128, "note": NASTY},
+        "n_labels": 104_011,
+        "stages": dict.fromkeys(stages, time),
+        "wall_seconds": 120.0,
+        "cpu_seconds": 220.0,
+        "peak_memory_mb": 2048,
+        "history": [
+            {"stage": stage, "epoch": epoch + 1, "loss": 8.0 / (epoch + 1), "seconds": 1.0}
+            for stage in stages
+            for epoch in range(3)
+        ],
+    }
+
+
+def answered(truth=((1, 0), (0, 1), (0, 1), (1, 1))):
+    """Return four points: the second and the third are answered with the first label."""
+    labels = [[NASTY if label == 0 else "boat" for label in np.flatnonzero(row)] for row in truth]
+    ids, probabilities = np.array([[0], [0], [0], [1]]), np.array([[0.9], [0.4], [0.7], [-np.inf]])
+    return Answered(
+        points=Dataset.of([NASTY, "b", "c" * 400, ""], labels),
+        ids=np.where(probabilities > 0, ids, -1),
+        probabilities=probabilities,
+        train_label_counts=np.array([1234]),
+    )
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    of_answers = answered()
+    judged = (of_answers.ids, of_answers.probabilities, of_answers.points.labels)
+    write_page(
+        path,
+        title="A report",
+        introduction=NASTY,
+        headline=key_figures({"labels": "104,011", NASTY: "1"}),
+        sections={
+            "Examples": examples([(NASTY, [(NASTY, 0.75), ("boat", 0.125)]), ("unknown", [])]),
+            "Accuracy": sections.accuracy(METRICS, BINS, 5),
+            NASTY: sections.comparison({"P@1": Difference(51.2, 50.0, 0.4)}),
+            "Probabilities": sections.probabilities(by_probability(*judged), THRESHOLDS),
+            "Speed": sections.latency(np.linspace(0.2, 1.2, 101), 12345.0),
+            "Training": sections.training_stages(a_training()),
+            "Nothing": "",
+            "Data": sections.data(
+                {
+                    "training": {"n_points": 93_311, "labels_per_point": 3.114},
+                    "test": {"n_points": 23_057},
+                }
+            ),
+            "Labels": of_answers.missed_labels(),
+            "Mistakes": of_answers.mistakes(),
+            "Model": sections.files_and_settings(a_training(), {"labels.safetensors": 12_500_000}),
+            "Origin": sections.origin(f"longtail demo --output {NASTY}"),
+        },
+    )
+    assert [p.name for p in path.parent.iterdir()] == ["report.html"]
+    return path.read_text(encoding="utf-8")
+
+
+def test_a_report_is_one_balanced_page_that_loads_nothing(source):
+    page = Page(source)
+    assert page.tags[0] == ("html", {"lang": "en"})
+    assert len(page.ids) == len(set(page.ids)) > 0
+    assert not page.all("script")
+    assert not page.all("link")
+    assert not page.all("img")
+    targets = re.findall(r'(?:href|src)="([^"]*)"|url\(([^)]*)\)|@import', source)
+    assert all((a or b).startswith("#") for a, b in targets)
+    for target, _ in targets:
+        assert not target or target[1:] in page.ids
+
+
+def test_a_report_escapes_whatever_comes_from_data(source):
+    page = Page(source)
+    assert "<script" not in source
+    shown = "".join(page.text)
+    of_names = ["introduction", "figure", "heading", "example", "its answer", "setting", "command"]
+    of_labels = ["missed label", "confused label"]
+    assert shown.count(NASTY) >= len(of_names + of_labels)
+
+
+def test_a_report_holds_figures_and_charts(source):
+    page = Page(source)
+    labels = [attributes["aria-label"] for attributes in page.all("svg")]
+    assert all(attributes["role"] == "img" for attributes in page.all("svg"))
+    assert [label.split(",")[0] for label in labels] == [
+        "Contribution to P@5",
+        "Contribution to PSP@5",
+        "Percent right by percent said",
+        "Precision and recall by least probability",
+        "Histogram of the time that one text takes: median 0.70",
+        "shared space: training loss by epoch: 8",
+        "again: shared space: training loss by epoch: 8",
+    ]
+    assert "quantile 1: 10.00, quantile 2: 4.00" in labels[0]
+    assert labels[2].endswith("40: 0, 70: 0, 90: 100")
+    assert labels[3].endswith("0.5: 80 and 50")
+    shown = "".join(page.text)
+    for figure in ("33.25", "104,011", "12.5 MB", "2.1 GB", "0.70 ms", "93,311", "3.11", "75 %"):
+        assert figure in shown
+    assert source.count('style="width: 75.0%"') == 1
+
+
+def test_a_report_can_be_read_without_seeing_it(source):
+    page = Page(source)
+    assert len(page.all("table")) == len(page.all("caption"))
+    assert len(page.all("h1")) == 1
+    assert len(page.all("h2")) == len(page.all("section")) == 11  # not the empty one
+    assert all(attributes["scope"] in {"row", "col"} for attributes in page.all("th"))
+
+
+def test_charts_take_their_colours_from_the_page(source):
+    assert "prefers-color-scheme: dark" in source
+    assert "var(--bar)" in source
+    assert "currentColor" in source
+    drawings = "".join(re.findall(r"<svg.*?</svg>", source, flags=re.DOTALL))
+    assert re.findall(r"#[0-9a-f]{6}\b", drawings) == []
+
+
+def test_a_report_in_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match="no folder"):
+        write_page(
+            tmp_path / "missing" / "r.html", title="", introduction="", headline="", sections={}
+        )
+
+
+def test_missing_matplotlib_names_the_command(monkeypatch):
+    monkeypatch.setattr(charts, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'longtail\[report\]'"):
+        charts.loss_chart("module I", [1.0])
+
+
+def test_answers_are_marked_and_what_is_missing_is_named():
+    shown = "".join(Page(answered().drawn_points()).text)
+    assert f"\N{CHECK MARK} {NASTY}90 %" in shown
+    assert "Missing: boat" in shown
+    assert f"{'c' * 300}\N{HORIZONTAL ELLIPSIS}" in shown
+    assert "(an empty text)" in shown
+
+
+def test_features_are_shown_by_their_number():
+    of_texts = answered()
+    points = Dataset.of(csr_array(np.eye(4)), [["a"], ["b"], ["a"], ["b"]])
+    of_features = Answered(
+        points=points,
+        ids=of_texts.ids,
+        probabilities=of_texts.probabilities,
+        train_label_counts=of_texts.train_label_counts,
+    )
+    assert "point 1" in of_features.mistakes()
+
+
+def test_a_faultless_model_has_no_mistakes():
+    faultless = answered(((1, 0), (1, 0), (1, 0), (0, 0)))
+    assert (faultless.mistakes(), faultless.missed_labels()) == ("", "")
+
+
+@st.composite
+def judged(draw):
+    """Return ids without repetition, padded with -1, and what is true."""
+    n_points, n_labels = draw(st.integers(1, 6)), draw(st.integers(1, 5))
+    k = draw(st.integers(1, n_labels))
+    orders = [draw(st.permutations(range(n_labels)))[:k] for _ in range(n_points)]
+    ids = np.array(orders, np.int32)
+    for row in ids:
+        row[draw(st.integers(0, k)) :] = -1
+    truth = draw(st.lists(st.booleans(), min_size=ids.shape[0] * n_labels, max_size=None))
+    dense = np.array(truth[: n_points * n_labels], np.float32).reshape(n_points, n_labels)
+    return ids, csr_array(dense)
+
+
+@given(judged())
+def test_labels_are_counted_as_in_plain_words(case):
+    ids, truth = case
+    dense = truth.toarray() > 0
+    for label, n_points, n_found in most_missed(ids, truth, 10):
+        having = np.flatnonzero(dense[:, label])
+        assert n_points == len(having) > n_found == sum(label in ids[point] for point in having)
+    missed = {found.label for found in most_missed(ids, truth, 10)}
+    for point, label in zip(*np.nonzero(dense), strict=True):
+        assert label in missed or label in ids[point]
+    counts = {}
+    for point, label in zip(*np.nonzero(dense), strict=True):
+        first = ids[point, 0]
+        if first >= 0 and not dense[point, first] and label not in ids[point]:
+            pair = int(first), int(label)
+            counts[pair] = counts.get(pair, 0) + 1
+    found = {(of.answered, of.missed): of.n_points for of in most_confused(ids, truth, 100)}
+    assert found == {pair: n for pair, n in counts.items() if n > 1}
+
+
+@given(judged())
+def test_points_are_chosen_as_in_plain_words(case):
+    ids, truth = case
+    dense, probabilities = truth.toarray() > 0, np.linspace(0.1, 0.9, len(ids))[:, np.newaxis]
+    wrong = [p for p in range(len(ids)) if ids[p, 0] >= 0 and not dense[p, ids[p, 0]]]
+    assert sure_and_wrong(ids, probabilities, truth, 10).tolist() == wrong[::-1]
+    lost = [
+        p
+        for p in range(len(ids))
+        if dense[p].any() and not any(label >= 0 and dense[p, label] for label in ids[p])
+    ]
+    assert without_hit(ids, truth, 10).tolist() == lost
