@@ -1,4 +1,4 @@
-"""What points carry speaks for labels that may be their own, as numpy sums it."""
+"""What points carry speaks for labels that may be their own, as numpy sums and sorts it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from longtail.kernels.arrays import read_only
-from longtail.kernels.own_labels import carried_back
+from longtail.kernels.own_labels import carried_back, keep_strongest
 from longtail.kernels.sparse_lookup import SparseRows
 
 
@@ -49,3 +49,21 @@ def test_carried_back(seed, n_points, k, n_labels, density, may_carry):
     expected[(is_own & (not may_carry)) | (ids < 0)] = -1
     expected[:start] = expected[stop:] = 77
     np.testing.assert_array_equal(evidence, expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 6), st.integers(1, 30), st.integers(0, 8))
+def test_keep_strongest(seed, n_rows, n_labels, most):
+    random = np.random.default_rng(seed)
+    matrix = random.integers(0, 4, (n_rows, n_labels))  # many are equally strong
+    rows = as_rows(matrix)
+    kept_starts = np.append(0, np.cumsum(np.minimum(np.diff(rows.starts), most))).astype(np.int64)
+    labels = np.full(kept_starts[-1], -7, np.int32)
+    weights = np.full(kept_starts[-1], -7, np.float32)
+    keep_strongest(*rows[:3], kept_starts, labels, weights)
+    for row in range(n_rows):
+        order = np.lexsort((np.arange(n_labels), -matrix[row]))
+        order = order[matrix[row][order] > 0][:most]
+        kept = slice(kept_starts[row], kept_starts[row + 1])
+        np.testing.assert_array_equal(labels[kept], order)
+        np.testing.assert_array_equal(weights[kept], matrix[row][order])

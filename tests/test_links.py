@@ -102,7 +102,8 @@ def test_by_its_text_alone_only_the_likest_label_is_a_points_own():
 def test_further_points_take_what_is_left():
     """Labels 1 and 2 have one text, and one of them is a known point's own."""
     labels = csr_array(np.array([[1, 0, 0]], np.float32))
-    known = Links(Links.none(3).weights, np.array([0, 1, 0], np.float32))
+    no_links = csr_array((3, 3), dtype=np.float32)
+    known = Links(no_links, np.array([0, 1, 0], np.float32))
     links = of_points([[1, 2]], labels, known=known)
     assert linked(links, 0) == [2]
     assert links.taken[1] == 1
@@ -118,11 +119,10 @@ def test_further_points_are_told_by_known_links_and_add_to_them():
 
 
 def test_no_points_and_points_that_nothing_matches():
-    none = Links.none(3)
     for n in (0, 2):
         labels = csr_array(np.ones((n, 3), np.float32))
         empty = Matches(np.full((n, 4), -1, np.int32), np.zeros((n, 4), np.float32))
-        links = Links.of_points(empty, labels, n_threads=1, known=none)
+        links = Links.of_points(empty, labels, n_threads=1)
         assert links.weights.nnz == 0
         assert not links.taken.any()
         assert links.weights.shape == (3, 3)

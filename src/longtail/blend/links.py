@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from longtail.blend.matches import Matches
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
-from longtail.kernels.own_labels import carried_back
+from longtail.kernels.own_labels import carried_back, keep_strongest
 from longtail.kernels.sparse_lookup import SparseRows
+from longtail.metrics.hits import row_chunks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
@@ -64,12 +65,6 @@ class Links(NamedTuple):
     taken: Floats
 
     @staticmethod
-    def none(n_labels: int) -> Links:
-        """Return no links between labels."""
-        nothing = csr_array((n_labels, n_labels), dtype=np.float32)
-        return Links(nothing, np.zeros(n_labels, np.float32))
-
-    @staticmethod
     def of_points(
         likest: Matches, labels: csr_array, *, n_threads: int, known: Links | None = None
     ) -> Links:
@@ -89,20 +84,22 @@ class Links(NamedTuple):
         known : Links or None
             Those of other points.
         """
-        before = Links.none(labels.shape[1]) if known is None else known
         own, best = likest.labels, likest.strengths[:, :1]
+        taken = before = np.zeros(labels.shape[1], np.float32) if known is None else known.taken
         by_label = labels.T.tocsr()
         labels = by_label.T.tocsr()  # each row sorted, since it is looked up in
 
         def linked(weights: NDArray[np.floating]) -> csr_array:
-            return (before.weights + _carriers(by_label, own, weights * best)).tocsr()
+            found = _carriers(by_label, own, weights * best)
+            return found if known is None else (known.weights + found).tocsr()
 
         may_carry = _carry_the_likest(own, labels)
         shares = np.divide(likest.strengths, np.maximum(best, SMALLEST), dtype=np.float32)
-        links, taken = linked(shares**LIKENESS_ALONE), before.taken
+        links = linked(shares**LIKENESS_ALONE)
         for _ in range(ROUNDS):
             evidence = _evidence(own, labels, links, may_carry, n_threads)
-            weights, taken = own_labels(own, shares, evidence, before.taken)
+            del links  # of many points, two of them would not fit into memory
+            weights, taken = own_labels(own, shares, evidence, before)
             links = linked(weights)
         return Links(links, taken)
 
@@ -139,6 +136,20 @@ def own_labels(ids: Ids, shares: Floats, evidence: Floats, taken: Floats) -> tup
     >>> [[f"{weight:.2f}" for weight in row] for row in weights]
     [['0.00', '1.00'], ['0.10', '0.01']]
     """
+    weights, surest = np.empty_like(shares), taken.copy()
+    for some in row_chunks(len(ids)):  # beside whole tables of millions of points nothing would fit
+        weights[some] = _unrivalled(shares[some], evidence[some])
+        counts = weights[some] > 0
+        np.maximum.at(surest, ids[some][counts], weights[some][counts])
+    for some in row_chunks(len(ids)):
+        counts = weights[some] > 0
+        own = weights[some][counts]
+        weights[some][counts] *= own / surest[ids[some][counts]]
+    return weights, surest
+
+
+def _unrivalled(shares: Floats, evidence: Floats) -> Floats:
+    """Return how likely labels are the own ones of points, whatever other points say."""
     most = evidence.max(axis=1, keepdims=True, initial=0)
     by_both: Floats = shares**LIKENESS * np.maximum(evidence, 0)
     by_text: Floats = shares**LIKENESS_ALONE
@@ -146,11 +157,7 @@ def own_labels(ids: Ids, shares: Floats, evidence: Floats, taken: Floats) -> tup
     largest = weights.max(axis=1, keepdims=True, initial=0)
     weights /= np.maximum(largest, SMALLEST)
     weights *= np.where(most > 0, np.float32(1), np.float32(TEXT_ALONE))
-    counts = np.nonzero(weights > 0)
-    surest = taken.copy()
-    np.maximum.at(surest, ids[counts], weights[counts])
-    weights[counts] *= weights[counts] / surest[ids[counts]]
-    return weights, surest
+    return weights
 
 
 def _carriers(by_label: csr_array, own: Ids, weights: NDArray[np.floating]) -> csr_array:
@@ -206,12 +213,12 @@ def kept_links(links: csr_array) -> tuple[NDArray[np.int64], Ids, Floats]:
     >>> from longtail.blend.links import kept_links
     >>> links = csr_array(np.array([[0, 2, 5], [0, 0, 0], [1, 0, 0]]))
     >>> [part.tolist() for part in kept_links(links)]
-    [[0, 2, 2, 3], [2, 1, 0], [5, 2, 1]]
+    [[0, 2, 2, 3], [2, 1, 0], [5.0, 2.0, 1.0]]
     """
-    n_labels = links.shape[0]
-    rows = np.repeat(np.arange(n_labels), np.diff(links.indptr))
-    order = np.lexsort((links.indices, -links.data, rows))
-    place_in_row = np.arange(len(order)) - links.indptr[rows[order]]
-    kept = order[place_in_row < MOST_LINKS]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=n_labels))])
-    return starts.astype(np.int64), links.indices[kept].astype(np.int32), links.data[kept]
+    starts = np.zeros(links.shape[0] + 1, np.int64)
+    np.cumsum(np.minimum(np.diff(links.indptr), MOST_LINKS), out=starts[1:])
+    labels, weights = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32)
+    keep_strongest(
+        *sparse_rows_of(links.indptr, links.indices, links.data)[:3], starts, labels, weights
+    )
+    return starts, labels, weights

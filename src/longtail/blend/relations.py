@@ -12,13 +12,14 @@ from scipy.sparse import csr_array
 from longtail.blend.links import MAY_BE_OWN, Links, kept_links, sparse_rows_of
 from longtail.blend.matches import Matches
 from longtail.data.bags import Bags
-from longtail.data.csr import csr_from_rows, fits_rows
+from longtail.data.csr import fits_rows
 from longtail.errors import InputError
 from longtail.held_arrays import hold_read_only
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.relations import best_links, best_matches, link_votes, sharpen_rows
 from longtail.kernels.sparse_lookup import SparseRows, SplitRows
+from longtail.kernels.sparse_splitting import count_ids, place_rows, place_weights
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.row_store import RowStore
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
@@ -349,13 +350,15 @@ def postings_of(
     >>> [part.tolist() for part in postings_of(texts, n_features=3)]
     [[0, 2, 2, 3], [0, 1, 1], [1.0, 0.5, 0.25]]
     """
-    n_postings = np.bincount(texts.features, minlength=n_features)
-    # Most entries are of common features: without these, there is little left to be re-ordered.
-    rare = np.flatnonzero((n_postings <= MOST_POSTINGS)[texts.features])
-    lengths = np.diff(np.searchsorted(rare, texts.starts))
-    by_label = csr_from_rows(texts.features[rare], lengths, n_features, texts.weights[rare])
-    by_feature = by_label.T.tocsr()
-    return by_feature.indptr.astype(np.int64), by_feature.indices, by_feature.data
+    n_entries = np.zeros(n_features, np.int64)
+    count_ids(texts.features, n_entries)
+    is_common = read_only(n_entries > MOST_POSTINGS, np.bool_)
+    starts = np.zeros(n_features + 1, np.int64)
+    np.cumsum(np.where(is_common, 0, n_entries), out=starts[1:])
+    labels, weights = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32)
+    place_rows(texts.starts, texts.features, is_common, starts[:-1].copy(), labels)
+    place_weights(texts.features, texts.weights, is_common, starts[:-1].copy(), weights)
+    return starts, labels, weights
 
 
 def _fit(starts: NDArray[np.int64], labels: Ids, weights: Floats, n_labels: int) -> bool:

@@ -1,4 +1,4 @@
-"""What the labels of points say of which labels are the points' own."""
+"""What labels of points say of which labels are the points' own, and the links of these."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import kernel, lean_kernel
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["carried_back"]
+__all__ = ["carried_back", "keep_strongest"]
 
 
 @kernel
@@ -75,3 +76,34 @@ def _place_of(wanted: int, ids: Ids) -> int:
         else:
             after = middle
     return low if low < len(ids) and ids[low] == wanted else -1
+
+
+@lean_kernel
+def keep_strongest(
+    starts: NDArray[np.int64],
+    labels: Ids,
+    weights: Floats,
+    kept_starts: NDArray[np.int64],
+    kept_labels: Ids,
+    kept_weights: Floats,
+) -> None:
+    """Write as many of each row's links as there is room for: the strongest, falling.
+
+    Of equal ones the smaller label is ahead.
+
+    Parameters
+    ----------
+    starts, labels, weights : int64 (n_rows + 1,), int32 and float32
+        All links.
+    kept_starts : int64 (n_rows + 1,)
+        Where there is room for those of each row, at most for all of them.
+    kept_labels, kept_weights : int32 and float32 (kept_starts[-1],)
+    """
+    for row in range(len(starts) - 1):
+        room = slice(kept_starts[row], kept_starts[row + 1])
+        best_labels, best_weights = kept_labels[room], kept_weights[room]
+        n_kept = 0
+        for i in range(starts[row], starts[row + 1]):
+            place = insert_sorted(best_labels, best_weights, n_kept, labels[i], weights[i])
+            if place >= 0 and n_kept < len(best_labels):
+                n_kept += 1
