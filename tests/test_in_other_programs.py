@@ -1,0 +1,84 @@
+"""Models in programs of others: stopped by signals, forked, and asked while Python is ending."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from longtail import LongtailClassifier, load
+from longtail.compiled.one_text import MOST_CODES
+from longtail.kernels.handle import handle_of
+from longtail.kernels.rows import Rows
+
+TEXTS = ["red wine", "white wine", "fast car", "old car"] * 5
+NAMES = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+
+
+class OutOfTimeError(Exception):
+    """What the handler of a signal raises, as that of a task queue does."""
+
+
+class Signalled:
+    """Raises in the `nth` line of Python that a kernel runs on its way back, as a handler does."""
+
+    def __init__(self, nth, error):
+        self.left, self.error = nth, error
+
+    def __call__(self, frame, event, argument):
+        if event == "call" and frame.f_code.co_name == "_numba_unpickle":
+            self.left -= 1
+            if not self.left:
+                raise self.error
+
+    def __enter__(self):
+        sys.setprofile(self)
+
+    def __exit__(self, *error):
+        sys.setprofile(None)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model"
+    LongtailClassifier(dimension=16, epochs=2, n_threads=1).fit(TEXTS, NAMES).save(path)
+    return path
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OutOfTimeError])
+@pytest.mark.parametrize("nth", [1, 2])
+def test_what_a_signal_raises_comes_out_of_making_a_handle(error, nth):
+    rows = Rows(np.eye(2, dtype=np.float32), np.ones(2, np.float32))
+    assert handle_of(rows)
+    with pytest.raises(error), Signalled(nth, error):
+        handle_of(rows)
+    assert handle_of(rows)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OutOfTimeError])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda model: model.predict(TEXTS),
+        lambda model: model.predict("red wine " * MOST_CODES),
+        lambda model: model.explain(TEXTS[0]),
+        lambda model: model.with_labels(["red ship"]),
+        lambda model: model.without_labels(["drink"]),
+    ],
+    ids=["several", "a long one", "explain", "with a label", "without one"],
+)
+def test_what_a_signal_raises_comes_out_of_a_model(folder, ask, error):
+    model = load(folder)
+    expected = [model.predict(text) for text in TEXTS]
+    ask(model)
+    with pytest.raises(error), Signalled(1, error):
+        ask(model)
+    assert [model.predict(text) for text in TEXTS] == expected
+
+
+def test_what_a_signal_raises_is_no_damage_of_a_folder(folder):
+    load(folder)
+    for nth in (1, 2):
+        with pytest.raises(OutOfTimeError), Signalled(nth, OutOfTimeError):
+            load(folder)
