@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 
 import numpy as np
@@ -82,3 +84,35 @@ def test_what_a_signal_raises_is_no_damage_of_a_folder(folder):
     for nth in (1, 2):
         with pytest.raises(OutOfTimeError), Signalled(nth, OutOfTimeError):
             load(folder)
+
+
+AT_THE_END = """
+import atexit, sys, threading
+from longtail import LongtailClassifier, load
+
+texts = ["red wine", "fast car"] * 700
+names = [["drink"], ["vehicle"]] * 700
+model = load(sys.argv[1])
+
+def work():
+    threading.main_thread().join()
+    print(len(model.predict_topk(texts, n_threads=2)[0]))
+    fitted = LongtailClassifier(dimension=16, epochs=1, n_threads=2).fit(texts, names)
+    print(fitted.predict(texts[:1]))
+
+atexit.register(lambda: print(len(model.predict_topk(texts, n_threads=2)[0])))
+threading.Thread(target=work).start()
+"""
+
+
+def test_threads_that_outlive_the_main_one_are_answered(folder):
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_END, folder],
+        env={name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert "Error" not in done.stderr
+    assert done.stdout.split("\n") == ["1400", "[['drink']]", "1400", ""]
