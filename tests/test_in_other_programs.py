@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
 
 from longtail import LongtailClassifier, load
 from longtail.compiled.one_text import MOST_CODES
@@ -16,6 +19,9 @@ from longtail.kernels.rows import Rows
 
 TEXTS = ["red wine", "white wine", "fast car", "old car"] * 5
 NAMES = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+FORKED = pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="no fork here"
+)
 
 
 class OutOfTimeError(Exception):
@@ -116,3 +122,29 @@ def test_threads_that_outlive_the_main_one_are_answered(folder):
     assert done.returncode == 0
     assert "Error" not in done.stderr
     assert done.stdout.split("\n") == ["1400", "[['drink']]", "1400", ""]
+
+
+def _compile_something(queue):
+    queue.put(global_compiler_lock._lock.acquire(timeout=20))
+
+
+@FORKED
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_fork_waits_for_what_another_thread_compiles():
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def compiles():
+        with global_compiler_lock:
+            has_begun.set()
+            may_end.wait(0.5)
+
+    thread = threading.Thread(target=compiles)
+    thread.start()
+    has_begun.wait()
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_compile_something, args=(queue,))
+    child.start()
+    assert queue.get(timeout=60)
+    child.join()
+    thread.join()

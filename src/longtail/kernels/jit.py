@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 import numba
+from numba.core.compiler_lock import global_compiler_lock
 
 from longtail.errors import LongtailError
 from longtail.kernels.code_cache import CodeCache, code_folders
@@ -292,10 +293,17 @@ def is_fork_of_torch() -> bool:
 
 def _after_fork() -> None:
     """Note in the child what did not come along."""
+    global_compiler_lock.release()
     _helpers.cache_clear()
     if "torch" in sys.modules:
         _forked_with_torch.add(os.getpid())
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    # A fork waits for what another thread compiles: the child has nobody who would end that, and
+    # its first call of a kernel would wait for ever.
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=_after_fork,
+    )
