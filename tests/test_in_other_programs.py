@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -12,10 +14,12 @@ import numpy as np
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
-from longtail import LongtailClassifier, load
+from longtail import Dataset, LongtailClassifier, load
 from longtail.compiled.one_text import MOST_CODES
 from longtail.kernels.handle import handle_of
 from longtail.kernels.rows import Rows
+from longtail.progress import ProgressBar
+from longtail.recipes.parabel import Parabel
 
 TEXTS = ["red wine", "white wine", "fast car", "old car"] * 5
 NAMES = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
@@ -90,6 +94,20 @@ def test_what_a_signal_raises_is_no_damage_of_a_folder(folder):
     for nth in (1, 2):
         with pytest.raises(OutOfTimeError), Signalled(nth, OutOfTimeError):
             load(folder)
+
+
+@pytest.mark.parametrize("recipe", [LongtailClassifier, Parabel])
+def test_who_has_shown_a_training_can_be_pickled_and_copied(recipe, tmp_path):
+    settings = {"dimension": 16, "epochs": 2} if recipe is LongtailClassifier else {}
+    with (tmp_path / "log").open("w") as stream:  # as little to be pickled as a terminal
+        model = recipe(n_threads=1, **settings).fit_dataset(
+            Dataset.of(TEXTS, NAMES),
+            callbacks=[ProgressBar(stream)],
+            checkpoint_folder=tmp_path / "kept",
+        )
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):  # noqa: S301 - ours
+        assert again.predictor_.predict(TEXTS) == model.predictor_.predict(TEXTS)
+        assert again.training_report() == model.training_report()
 
 
 AT_THE_END = """
