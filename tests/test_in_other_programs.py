@@ -14,12 +14,14 @@ import numpy as np
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
+from asking import Asked
 from longtail import Dataset, LongtailClassifier, load
 from longtail.compiled.one_text import MOST_CODES
 from longtail.kernels.handle import handle_of
 from longtail.kernels.rows import Rows
 from longtail.progress import ProgressBar
 from longtail.recipes.parabel import Parabel
+from longtail.serve import app
 
 TEXTS = ["red wine", "white wine", "fast car", "old car"] * 5
 NAMES = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
@@ -166,3 +168,22 @@ def test_a_fork_waits_for_what_another_thread_compiles():
     assert queue.get(timeout=60)
     child.join()
     thread.join()
+
+
+def _answered_in_a_child(application, queue):
+    queue.put(Asked(application)("POST", "/predict", {"texts": TEXTS, "k": 1})[0])
+
+
+@FORKED
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_an_application_that_has_answered_answers_in_a_forked_process(folder):
+    asked = Asked(app(folder))
+    for _ in range(2):
+        assert asked("POST", "/predict", {"texts": TEXTS, "k": 1})[0] == 200
+    asked.runner.close()
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_answered_in_a_child, args=(asked.application, queue))
+    child.start()
+    assert queue.get(timeout=60) == 200
+    child.join()
