@@ -187,3 +187,12 @@ def test_an_application_that_has_answered_answers_in_a_forked_process(folder):
     child.start()
     assert queue.get(timeout=60) == 200
     child.join()
+
+
+def test_an_application_finds_its_folder_from_wherever_the_process_works(
+    folder, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(folder.parent)
+    asked = Asked(app(folder.name))
+    monkeypatch.chdir(tmp_path)
+    assert asked("POST", "/predict", {"text": TEXTS[0]})[0] == 200
