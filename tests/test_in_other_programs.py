@@ -196,3 +196,14 @@ def test_an_application_finds_its_folder_from_wherever_the_process_works(
     asked = Asked(app(folder.name))
     monkeypatch.chdir(tmp_path)
     assert asked("POST", "/predict", {"text": TEXTS[0]})[0] == 200
+
+
+def test_checkpoints_are_removed_from_wherever_the_process_works(tmp_path, monkeypatch):
+    (tmp_path / "begun").mkdir()
+    monkeypatch.chdir(tmp_path / "begun")
+    model = LongtailClassifier(dimension=16, epochs=2, n_threads=1)
+    model.fit_dataset(Dataset.of(TEXTS, NAMES), checkpoint_folder="kept", checkpoint_seconds=0)
+    assert (tmp_path / "begun" / "kept").exists()
+    monkeypatch.chdir(tmp_path)
+    model.save("model")
+    assert not any((tmp_path / "begun").iterdir())
