@@ -196,6 +196,7 @@ def test_an_application_finds_its_folder_from_wherever_the_process_works(
     asked = Asked(app(folder.name))
     monkeypatch.chdir(tmp_path)
     assert asked("POST", "/predict", {"text": TEXTS[0]})[0] == 200
+    asked.close()
 
 
 def test_checkpoints_are_removed_from_wherever_the_process_works(tmp_path, monkeypatch):
