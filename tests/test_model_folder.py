@@ -459,3 +459,20 @@ def test_whoever_interrupts_the_renaming_finds_the_old_model(tmp_path, monkeypat
         write_model_folder(tmp_path / "model", manifest={"age": "new"}, arrays=arrays)
     assert ModelFolder.open(tmp_path / "model").manifest == {"age": "old"}
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_an_opened_folder_tells_its_own_documents_once_it_is_replaced(tmp_path):
+    arrays = {"labels/vectors": np.eye(2, dtype=np.float32)}
+
+    def write(age):
+        documents = {"training.json": {"age": age}}
+        path = tmp_path / "model"
+        write_model_folder(path, manifest={"age": age}, arrays=arrays, documents=documents)
+
+    write("old")
+    opened = ModelFolder.open(tmp_path / "model")
+    write("new")
+    assert opened.manifest == {"age": "old"}
+    assert opened.documents() == {"training.json": {"age": "old"}}
+    opened.document("training.json")["age"] = "changed by who asked"
+    assert opened.document("training.json") == {"age": "old"}

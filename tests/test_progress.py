@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from longtail.log import LOG
-from longtail.progress import ProgressBar
+from longtail.progress import ProgressBar, bar
 from longtail.training.run import EpochReport
 
 
@@ -130,3 +130,23 @@ def test_what_others_say_spoils_no_line():
         progress.on_stage("search", 3.0)
         LOG.info("Done.")
     assert stream.getvalue() == "search ...\nCompiling.\nsearch ... 3 s\nDone.\n"
+
+
+def test_a_process_without_standard_error_shows_nothing(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    with ProgressBar() as progress:
+        progress.on_stage("search", None)
+        progress.on_stage("search", 3.0)
+    with bar("predict", 10, unit=" points") as shown:
+        shown.update(10)
+
+
+def test_a_stage_of_another_training_has_a_bar_of_its_own():
+    stream = Terminal()
+    with ProgressBar(stream) as progress:
+        for n_done in (2, 4):  # the first is stopped
+            before = len(stream.getvalue())
+            progress.on_stage("vectors", None)
+            for done in range(1, n_done + 1):
+                progress.on_batch("vectors", done, 4, 1.0)
+    assert "vectors: 100%" in stream.getvalue()[before:]

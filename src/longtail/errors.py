@@ -189,20 +189,25 @@ def needs_extra(what: str, error: ModuleNotFoundError, extra: str) -> MissingExt
     )
 
 
+_WITH_AN_EXCEPTION = "returned a result with an exception set"  # as Python says it
+
+
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Let Ctrl-C, or a notebook's stop button, end compiled code as it ends all other.
 
-    A kernel that returns arrays runs a line of numba's Python on its way back. What is raised there
+    So it is with what the handler of another signal raises, such as a task queue's time limit. A
+    kernel that returns arrays runs a line of numba's Python on its way back. What is raised there
     comes out as a SystemError, which ``except Exception`` takes for a failure of the model:
     scikit-learn's searches would go on with the next one.
 
     Examples
     --------
     >>> from longtail.errors import interruptible
+    >>> failure = SystemError("f returned a result with an exception set")
     >>> try:
     ...     with interruptible():
-    ...         raise SystemError("a result with an exception set") from KeyboardInterrupt()
+    ...         raise failure from KeyboardInterrupt()
     ... except KeyboardInterrupt:
     ...     "stopped"
     'stopped'
@@ -211,9 +216,9 @@ def interruptible() -> Iterator[None]:
         yield
     except SystemError as error:
         cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        while isinstance(cause, SystemError) and _WITH_AN_EXCEPTION in str(cause):
             cause = cause.__cause__
-        if cause is None:
+        if cause is None or cause is error:
             raise
         raise cause from None
 

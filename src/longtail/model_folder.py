@@ -14,6 +14,7 @@ folder cannot be renamed, as where a disk is mounted, its manifest appears last.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from functools import partial
@@ -268,12 +269,14 @@ class ModelFolder:
         manifest: Manifest,
         arrays: Arrays,
         unread: Mapping[Path, tuple[NDArray[np.uint8], str]],
+        documents: Mapping[str, Document],
     ) -> None:
         self.path = path
         self.manifest = manifest.content
         self.checksum = manifest.checksum
         self.files = MappingProxyType({name: file.size for name, file in manifest.files.items()})
         self.arrays = arrays
+        self._documents = documents
         self._unread = unread  # maps of files, and the checksums that they have yet to match
 
     @classmethod
@@ -308,13 +311,16 @@ class ModelFolder:
         manifest = read_manifest(folder)
         arrays: dict[str, tuple[NDArray[np.uint8], Layout]] = {}
         unread: dict[Path, tuple[NDArray[np.uint8], str]] = {}
+        documents: dict[str, Document] = {}
         for name, record in manifest.files.items():
             _check_file(folder / name, record, verify=verify or name.endswith(".json"))
             if name.endswith(".safetensors"):
                 buffer = map_bytes(folder / name)
                 arrays.update(_find_arrays(folder / name, record, buffer))
                 unread[folder / name] = buffer, record.sha256
-        return cls(folder, manifest, MappedArrays(arrays), {} if verify else unread)
+            elif name.endswith(".json"):  # now: later there may be another model's of that name
+                documents[name] = read_json(folder / name)
+        return cls(folder, manifest, MappedArrays(arrays), {} if verify else unread, documents)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -336,7 +342,7 @@ class ModelFolder:
 
     def documents(self) -> dict[str, Document]:
         """Return all further JSON files of the folder by name; see `document`."""
-        return {name: self.document(name) for name in self.files if name.endswith(".json")}
+        return copy.deepcopy(dict(self._documents))
 
     def document(self, name: str) -> Document:
         """Return a further JSON file of the folder, such as ``"training.json"``.
@@ -344,14 +350,12 @@ class ModelFolder:
         Raises
         ------
         ModelFolderError
-            If the model has no such document or it is damaged.
+            If the model has no such document.
         """
-        names = [file for file in self.files if file.endswith(".json")]
-        if name not in names:
-            raise ModelFolderError(
-                f"{self.path} has no document {name!r}. It has: {', '.join(names) or 'none'}."
-            )
-        return read_json(self.path / name)
+        if name not in self._documents:
+            names = ", ".join(self._documents) or "none"
+            raise ModelFolderError(f"{self.path} has no document {name!r}. It has: {names}.")
+        return copy.deepcopy(self._documents[name])
 
 
 def _check_file(path: Path, record: FileRecord, *, verify: bool) -> None:

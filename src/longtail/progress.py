@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import shutil
 import sys
@@ -45,7 +46,7 @@ def bar(
     >>> with bar("predict", 10, unit=" points", stream=io.StringIO()) as shown:
     ...     shown.update(10)
     """
-    stream = sys.stderr if stream is None else stream
+    stream = _standard_error() if stream is None else stream
     # Unlike tqdm's own guess, this is 80 by 24 where a terminal does not tell: tqdm shows nothing.
     size = shutil.get_terminal_size()
     return tqdm(
@@ -89,7 +90,7 @@ class ProgressBar:
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = sys.stderr if stream is None else stream
+        self._stream = _standard_error() if stream is None else stream
         self._shows_bar = self._stream.isatty()
         self._stage = ""
         self._open_line = ""  # the name of a stage that was written, and nothing after it yet
@@ -107,6 +108,8 @@ class ProgressBar:
         """
         if seconds is None:
             self.close()
+            if stage == self._stage:  # that of another training, or of one that was stopped
+                self._stage = ""
             self._open(f"{stage} ...")
         elif self._open_line:
             self._open_line = ""
@@ -196,3 +199,8 @@ class ProgressBar:
         """Write a line at once: a log may be followed."""
         self._stream.write(f"{line}\n")
         self._stream.flush()
+
+
+def _standard_error() -> TextIO:
+    """Return the stream; one that leads nowhere for a process without any, such as a service."""
+    return io.StringIO() if sys.stderr is None else sys.stderr

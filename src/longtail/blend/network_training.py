@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -15,6 +14,7 @@ from longtail.blend.ranking_examples import RankingExamples
 from longtail.blend.ranking_network import RankingNetwork
 from longtail.blend.score_network import ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
+from longtail.kernels.jit import HelpingThreads
 from longtail.metrics.head_and_tail import head_and_tail_precision, sum_of_precisions
 from longtail.metrics.hits import true_among
 from longtail.scorers.ranking import best_first
@@ -231,7 +231,7 @@ class NetworkTraining:
     def _tried(self, examples: RankingExamples, run: TrainingRun) -> tuple[RankingNetwork, Floats]:
         """Learn from each half of some points what ranks the other: a network, and all scores."""
         halves, short = np.array_split(np.arange(len(examples.inputs)), 2), self.trial_steps
-        with ThreadPoolExecutor(min(2, run.n_threads)) as pool:
+        with HelpingThreads(min(2, run.n_threads)) as pool:
             networks = list(
                 pool.map(lambda half: self._fit(examples, half, run, short), halves[::-1])
             )

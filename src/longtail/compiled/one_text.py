@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from longtail.data.symbol_words import codes_of
+from longtail.errors import interruptible
 from longtail.kernels.answer_text import MOST_CODES, new_text_room
 from longtail.kernels.handle import handle_of
 from longtail.spares import Spares
@@ -60,7 +61,8 @@ class OneText:
         """Return ids and probabilities (1, k): the same bits as its row of a batch."""
         codes = codes_of(text, symbols=self._symbols)
         if len(codes) > MOST_CODES:
-            columns, values = self._vectorizer.encode_one(text)
+            with interruptible():
+                columns, values = self._vectorizer.encode_one(text)
             ids, scores = self._scorer.top_k_of_one(columns, values, k)
             return ids, self._calibration.probabilities(scores)
         room = self._rooms.taken(self._new_room)

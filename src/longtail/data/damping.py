@@ -7,7 +7,6 @@ Texts do not need this: the weights of our own `TextVectorizer` count a repeat b
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from longtail.data.agreement import LabelAgreement
 from longtail.data.rows import row_norms
+from longtail.kernels.jit import HelpingThreads
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,6 +98,6 @@ def chosen_power(features: csr_array, labels: csr_array, *, seed: int, n_threads
     def share(power: float) -> float:
         return agreement.of_directions(partial(unit_rows_of_power, power=power))
 
-    with ThreadPoolExecutor(min(n_threads, 2)) as pool:
+    with HelpingThreads(min(n_threads, 2)) as pool:
         shares = np.array(list(pool.map(share, POWERS)))
     return POWERS[int(np.argmax(CLEARLY * shares >= shares.max()))]

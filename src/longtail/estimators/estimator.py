@@ -300,7 +300,8 @@ class LabelEstimator(AnsweringEstimator):
         """
         for learnt in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(learnt, None)
-        self.run_ = run
+        # Callbacks write to terminals and files, which neither a pickle nor a copy can have.
+        self.run_ = replace(run, callbacks=())
         self.predictor_ = predictor
         self.predictor_.documents["training.json"] = self.training_report()
         self.label_form_ = LabelForm.SPARSE

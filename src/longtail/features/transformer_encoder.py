@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -13,6 +12,7 @@ import numpy as np
 from longtail.data.bags import has_text
 from longtail.errors import InputError
 from longtail.features.text_pieces import PiecesOfTexts, needs_transformers
+from longtail.kernels.jit import HelpingThreads
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.training.threads import torch_threads
 
@@ -213,7 +213,7 @@ def in_batches(
         for start in starts:
             fill(start)
     else:
-        with ThreadPoolExecutor(n_threads) as pool:
+        with HelpingThreads(n_threads) as pool:
             list(pool.map(fill, starts))
     return vectors
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numba import types as numba_types
+from numba.core import cgutils as numba_cgutils
 from numba.experimental import structref
-from numba.extending import overload
+from numba.extending import NativeValue, box, overload, unbox
 
 from longtail.kernels.jit import kernel
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Handle", "handle_of"]
 
-types: Any = numba_types  # numba has no types of its own
+cgutils: Any = numba_cgutils  # numba has no types of its own
+types: Any = numba_types
 
 
 @structref.register
@@ -36,7 +38,42 @@ class Handle(structref.StructRefProxy):  # type: ignore[misc]  # numba has no ty
     """What Python sees of a handle: nothing. Compiled code reads ``handle.parts``."""
 
 
-structref.define_boxing(_HandleType, Handle)
+@unbox(_HandleType)  # type: ignore[untyped-decorator]  # numba has no types
+def _unboxed(kind: Any, handle: Any, c: Any) -> Any:
+    """Return what compiled code has of a Python object, as `structref.define_boxing` does."""
+    info = c.pyapi.object_getattr_string(handle, "_meminfo")
+    reference = cgutils.create_struct_proxy(kind)(c.context, c.builder)
+    reference.meminfo = c.unbox(types.MemInfoPointer(types.voidptr), info).value
+    c.pyapi.decref(info)
+    return NativeValue(reference._getvalue())
+
+
+@box(_HandleType)  # type: ignore[untyped-decorator]  # numba has no types
+def _boxed(kind: Any, value: Any, c: Any) -> Any:
+    """Return the Python object of a handle; compiled code only.
+
+    As `structref.define_boxing` does, but this ends where a step fails. Two of its steps run lines
+    of Python, in which Ctrl-C may come, or what the handler of another signal raises. numba goes on
+    with what is not there, and so raises a TypeError in place of it.
+    """
+    reference = cgutils.create_struct_proxy(kind)(c.context, c.builder, value=value)
+    pointer = types.MemInfoPointer(types.voidptr)
+    result = cgutils.alloca_once_value(c.builder, c.context.get_constant_null(types.pyobject))
+
+    def unpickled(part: Any) -> Any:
+        return c.pyapi.unserialize(c.pyapi.serialize_object(part))
+
+    boxed = c.box(pointer, reference.meminfo)
+    with cgutils.if_likely(c.builder, cgutils.is_not_null(c.builder, boxed)):
+        make = unpickled(Handle._numba_box_)
+        with cgutils.if_likely(c.builder, cgutils.is_not_null(c.builder, make)):
+            of_kind = unpickled(kind)
+            with cgutils.if_likely(c.builder, cgutils.is_not_null(c.builder, of_kind)):
+                c.builder.store(c.pyapi.call_function_objargs(make, [of_kind, boxed]), result)
+                c.pyapi.decref(of_kind)
+            c.pyapi.decref(make)
+        c.pyapi.decref(boxed)
+    return c.builder.load(result)
 
 
 def _hold(parts: Any) -> Any:

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 import numba
+from numba.core.compiler_lock import global_compiler_lock
 
 from longtail.errors import LongtailError
 from longtail.kernels.code_cache import CodeCache, code_folders
 
 __all__ = [
     "Begun",
+    "HelpingThreads",
     "fast_inlined_kernel",
     "fast_kernel",
     "fast_lean_kernel",
@@ -201,6 +203,35 @@ def over_row_chunks(
         helper.result()
 
 
+class HelpingThreads(ThreadPoolExecutor):
+    """Threads that help whoever asks them; once Python is ending, it does their work itself.
+
+    Then Python starts no work in threads of a pool, but threads of a user's go on to their end,
+    and what is registered with `atexit` is run.
+
+    Examples
+    --------
+    >>> from longtail.kernels.jit import HelpingThreads
+    >>> with HelpingThreads(2) as threads:
+    ...     list(threads.map(abs, [-3, 2]))
+    [3, 2]
+    """
+
+    def submit(self, fn: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:
+        """Have something done, as `concurrent.futures.Executor.submit` does."""
+        try:
+            return super().submit(fn, *args, **kwargs)
+        except RuntimeError as error:
+            if "cannot schedule new futures" not in str(error):
+                raise
+        done: Future[R] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except BaseException as error:  # noqa: BLE001  # who asks for the result gets it
+            done.set_exception(error)
+        return done
+
+
 class Begun(Generic[R]):
     """Work that a helper may have begun; whoever wants the result does it, if none has.
 
@@ -233,13 +264,13 @@ def in_background(work: Callable[[], R], n_threads: int) -> Begun[R]:
 
 
 @cache
-def _helpers(n_threads: int) -> ThreadPoolExecutor:
+def _helpers(n_threads: int) -> HelpingThreads:
     """Return threads that stay: to start and end them for each call would take half a millisecond.
 
     They are idle, or in a kernel, and belong to this process alone. One fewer than `n_threads`, as
     whoever asks works too: with one more, torch's products would wait for threads out of turn.
     """
-    return ThreadPoolExecutor(max(1, n_threads - 1), thread_name_prefix="longtail")
+    return HelpingThreads(max(1, n_threads - 1), thread_name_prefix="longtail")
 
 
 _forked_with_torch: set[int] = set()
@@ -262,10 +293,17 @@ def is_fork_of_torch() -> bool:
 
 def _after_fork() -> None:
     """Note in the child what did not come along."""
+    global_compiler_lock.release()
     _helpers.cache_clear()
     if "torch" in sys.modules:
         _forked_with_torch.add(os.getpid())
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    # A fork waits for what another thread compiles: the child has nobody who would end that, and
+    # its first call of a kernel would wait for ever.
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=_after_fork,
+    )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from longtail.errors import needs_extra
+from longtail.errors import about_home, needs_extra
 from longtail.serve.limits import Limits
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from longtail.serve.application import Application
 
 __all__ = ["Limits", "app"]
@@ -25,7 +24,8 @@ def app(path: str | Path, *, limits: Limits | None = None) -> Application:
     Parameters
     ----------
     path : str or Path
-        A model folder. When it is replaced, so is the model, without a lost request.
+        A model folder. When it is replaced, so is the model, without a lost request. A relative one
+        starts from where the process works now, wherever it works later.
     limits : Limits, optional
 
     Returns
@@ -47,4 +47,6 @@ def app(path: str | Path, *, limits: Limits | None = None) -> Application:
         from longtail.serve.application import Application  # noqa: PLC0415  # needs the extra
     except ModuleNotFoundError as error:
         raise needs_extra("Serving", error, "serve") from error
+    if not about_home(path):  # else the message about it would no longer know the path as given
+        path = Path(path).absolute()
     return Application(path, limits=limits or Limits())

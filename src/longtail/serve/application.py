@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import threading
 import traceback
@@ -95,15 +96,20 @@ class Application:
         self._begin()
 
     def _begin(self) -> None:
-        """Set up what belongs to one process."""
+        """Set up all but the settings."""
         self.model = LiveModel(self.path)
         self._metrics = Metrics()
+        self._openapi = openapi_document(self.limits)
+        self._begin_process()
+
+    def _begin_process(self) -> None:
+        """Set up what belongs to one process, and does not outlive a fork."""
+        self._process = os.getpid()
         self._threads = AnsweringThreads(self.limits)
         self._watcher: asyncio.Task[None] | None = None
         # Of threads, not of asyncio, whose locks serve one loop: several may ask first.
         self._one_load_at_a_time = threading.Lock()
         self._is_wanted_anew = threading.Event()
-        self._openapi = openapi_document(self.limits)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what cannot go to another process."""
@@ -117,7 +123,7 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection, as ASGI has it."""
         if scope["type"] == "http":
-            if self._watcher is None or self._watcher.done():
+            if not self._is_watching():
                 await self.start()
             await self._serve(scope, receive, send)
         elif scope["type"] == "lifespan":
@@ -127,10 +133,19 @@ class Application:
 
     async def start(self) -> None:
         """Load the model and watch its folder."""
+        if self._process != os.getpid():  # forked from one that may have answered already
+            self._begin_process()
         self._threads.start()
         await asyncio.to_thread(self._load)
-        if self._watcher is None or self._watcher.done():  # other requests start it, too
+        if not self._is_watching():  # other requests start it, too
             self._watcher = asyncio.create_task(self._watch())
+
+    def _is_watching(self) -> bool:
+        """Return whether this process looks at the folder."""
+        watcher = self._watcher
+        if watcher is None or watcher.done() or watcher.get_loop().is_closed():
+            return False
+        return self._process == os.getpid()
 
     async def stop(self) -> None:
         """Stop watching; requests that are being answered are left alone."""

@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 from longtail.data.input_notes import warn
-from longtail.kernels.jit import Begun, in_background, is_fork_of_torch, over_row_chunks
+from longtail.kernels.jit import (
+    Begun,
+    HelpingThreads,
+    in_background,
+    is_fork_of_torch,
+    over_row_chunks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -219,7 +224,7 @@ def meanwhile(work: Callable[[], R], n_threads: int) -> Iterator[Begun[R]]:
         if n_threads == 1:
             yield in_background(work, n_threads)
         else:
-            with ThreadPoolExecutor(1, thread_name_prefix="longtail-aside") as aside:
+            with HelpingThreads(1, thread_name_prefix="longtail-aside") as aside:
                 yield Begun(work, aside.submit(work))
 
 
