@@ -6,6 +6,7 @@ import ast
 import importlib
 import importlib.metadata
 import inspect
+import json
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -111,6 +112,17 @@ def test_serving_imports_neither_torch_nor_scikit_learn(statement):
 
 def test_the_version_is_that_of_the_distribution():
     assert longtail.__version__ == importlib.metadata.version("longtail")
+
+
+def test_a_model_is_saved_where_only_the_source_is_there(monkeypatch, tmp_path):
+    def nothing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata.Distribution, "from_name", nothing)
+    model = longtail.LongtailClassifier(dimension=8, epochs=1, n_threads=1)
+    model.fit(["red wine", "old car"] * 9, [["wine"], ["car"]] * 9).save(tmp_path / "model")
+    body = json.loads((tmp_path / "model" / "manifest.json").read_text(encoding="utf-8"))
+    assert body["longtail_version"] == longtail.__version__
 
 
 @pytest.mark.parametrize("path", HOLDS_CODE, ids=short_name)
