@@ -125,6 +125,13 @@ def test_a_model_is_saved_where_only_the_source_is_there(monkeypatch, tmp_path):
     assert body["longtail_version"] == longtail.__version__
 
 
+def test_windows_is_told_that_it_is_not_supported():
+    code = "import os; os.name = 'nt'; import longtail"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[-1].startswith("ImportError: longtail runs on Linux and macOS")
+
+
 @pytest.mark.parametrize("path", HOLDS_CODE, ids=short_name)
 def test_every_module_says_what_it_exports_and_documents_it(path):
     module = importlib.import_module(module_name(path))
