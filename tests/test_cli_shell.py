@@ -13,6 +13,7 @@ import threading
 import pytest
 
 from command_line import SMALL, refused, run
+from longtail import load
 from longtail.cli import main
 from longtail.cli.one_at_a_time import alone_in
 from longtail.errors import InputError
@@ -210,3 +211,26 @@ def test_file_systems_without_locks_are_no_error(tmp_path, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", refuse)
     with alone_in(tmp_path / "model.checkpoint", "model"):
         assert (tmp_path / "model.checkpoint").is_dir()
+
+
+def test_words_are_read_as_utf_8_where_the_locale_is_not(place, capsys, tmp_path):
+    half = os.fsencode("röd").decode("ascii", "surrogateescape")
+    code, _, _ = run(capsys, "labels", "rename", place / "model", "red", half, tmp_path / "model")
+    assert code == 0
+    assert {"röd", "white"} < set(load(tmp_path / "model").label_space.names)
+    own = ("--text-column", half, "--model", tmp_path / "other")
+    assert "There is no key 'röd'" in refused(capsys, "train", place / "train.jsonl", *own)
+
+
+def test_a_text_that_is_not_utf_8_is_refused(place, capsys):
+    message = refused(capsys, "predict", place / "model", "--text", "r\udcf6d wine")
+    assert r"--text is not UTF-8: 'r\udcf6d wine'. Convert it" in message
+
+
+def test_a_text_is_the_same_in_every_locale(capsys, tmp_path):
+    model = LongtailClassifier(dimension=8, epochs=1, n_threads=1)
+    model.fit(["röd", "gammal"] * 9, [["wine"], ["car"]] * 9).save(tmp_path / "model")
+    half = os.fsencode("röd").decode("ascii", "surrogateescape")
+    whole, parted = (run(capsys, "predict", tmp_path / "model", "--text", t) for t in ("röd", half))
+    assert whole == parted
+    assert whole[1].splitlines()[0].endswith("\twine")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import gzip
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -396,6 +398,19 @@ def test_the_folder_where_one_is_can_be_trained_into(place, capsys, tmp_path, mo
         assert files_of(tmp_path / "here") == files_of(place / "model")
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
     assert not (tmp_path / "here" / ".checkpoint").exists()
+
+
+@pytest.mark.parametrize(("flag", "is_said"), [("-O", False), ("-OO", True)])
+def test_settings_without_docstrings_say_why_nothing_is_said_of_them(flag, is_said):
+    code = """
+from longtail.cli.settings import settings_help
+from longtail.recipes.parabel import Parabel
+print(settings_help(Parabel, "parabel"))
+"""
+    command = [sys.executable, flag, "-c", code]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert ("PYTHONOPTIMIZE" in lines[1]) == is_said
+    assert "  random_state = 0" in lines
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -6,6 +6,7 @@ import ast
 import importlib
 import importlib.metadata
 import inspect
+import json
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -111,6 +112,24 @@ def test_serving_imports_neither_torch_nor_scikit_learn(statement):
 
 def test_the_version_is_that_of_the_distribution():
     assert longtail.__version__ == importlib.metadata.version("longtail")
+
+
+def test_a_model_is_saved_where_only_the_source_is_there(monkeypatch, tmp_path):
+    def nothing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata.Distribution, "from_name", nothing)
+    model = longtail.LongtailClassifier(dimension=8, epochs=1, n_threads=1)
+    model.fit(["red wine", "old car"] * 9, [["wine"], ["car"]] * 9).save(tmp_path / "model")
+    body = json.loads((tmp_path / "model" / "manifest.json").read_text(encoding="utf-8"))
+    assert body["longtail_version"] == longtail.__version__
+
+
+def test_windows_is_told_that_it_is_not_supported():
+    code = "import os; os.name = 'nt'; import longtail"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[-1].startswith("ImportError: longtail runs on Linux and macOS")
 
 
 @pytest.mark.parametrize("path", HOLDS_CODE, ids=short_name)

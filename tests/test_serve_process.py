@@ -248,7 +248,10 @@ def test_a_worker_that_says_nothing_for_long_is_given_up(monkeypatch):
 
 def workers_of(process):
     """Return the ids of the workers that live."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    told = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    if not told.exists():
+        pytest.skip("only Linux tells which processes a server has started")
+    children = told.read_text().split()
     lines = {child: Path(f"/proc/{child}/cmdline") for child in children}
     return [int(child) for child, line in lines.items() if b"spawn_main" in line.read_bytes()]
 

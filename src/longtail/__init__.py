@@ -16,6 +16,12 @@ from __future__ import annotations
 import importlib
 import os
 
+if os.name != "posix":  # files that are locked, or replaced while they are mapped into memory
+    raise ImportError(
+        "longtail runs on Linux and macOS, and not on Windows itself. Use it in the Windows "
+        "Subsystem for Linux (`wsl --install`), or in a container of Linux."
+    )
+
 # Torch's threads and ours take turns: while one kind waits, or another process computes, it must
 # not keep a core busy (on crowded cores training took four times as long). OpenMP reads it once,
 # when torch is loaded.

@@ -6,9 +6,9 @@ import hashlib
 import json
 import re
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Self
 
+from longtail import __version__
 from longtail.array_file import read_header
 from longtail.errors import RETRAIN, InputError, ModelFolderError
 
@@ -108,7 +108,7 @@ def write_manifest(folder: Path, content: Document, names: Iterable[str]) -> Non
     body: Document = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
-        "longtail_version": version("longtail"),
+        "longtail_version": __version__,
         "manifest": content,
         "files": {name: asdict(FileRecord.of(folder / name)) for name in sorted(names)},
     }

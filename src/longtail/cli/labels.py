@@ -17,6 +17,7 @@ from longtail.cli.own_columns import (
     check_file_of,
     columns_as_in_training,
 )
+from longtail.cli.words import word
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
 from longtail.data.label_space import LabelSpace
@@ -55,11 +56,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_column_arguments(add, "the examples")
     remove = _command(commands, "remove", "Remove labels")
     remove.set_defaults(change_model=_removed)
-    remove.add_argument("names", metavar="NAME", nargs="+", help="labels to remove")
+    remove.add_argument("names", metavar="NAME", type=word, nargs="+", help="labels to remove")
     rename = _command(commands, "rename", "Call labels otherwise", of="any recipe")
     rename.set_defaults(change_model=_renamed)
     rename.add_argument(
-        "names", metavar="NAME", nargs="+", help="a label's name and its new one, in turn"
+        "names",
+        metavar="NAME",
+        type=word,
+        nargs="+",
+        help="a label's name and its new one, in turn",
     )
     places = {add: "LABELS_FILE", remove: "NAME ...", rename: "NAME NEW_NAME ..."}
     for command, own in places.items():

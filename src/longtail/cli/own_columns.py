@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from longtail.cli.notices import notice
 from longtail.cli.points import is_read_again
+from longtail.cli.words import word
 from longtail.data.columns import USUAL, Columns, check_columns
 from longtail.data.formats import format_for_reading
 from longtail.data.json_labels import object_in
@@ -44,17 +45,22 @@ def add_column_arguments(
     parser.add_argument(
         "--text-column",
         metavar="NAME",
+        type=word,
         action="extend",
         nargs="+",
         help=f"the column or key of {of} that is the text; several are joined by blanks",
     )
     if with_labels:
         parser.add_argument(
-            "--labels-column", metavar="NAME", help=f"the column or key of {of} with the labels"
+            "--labels-column",
+            metavar="NAME",
+            type=word,
+            help=f"the column or key of {of} with the labels",
         )
         parser.add_argument(
             "--label-separator",
             metavar="STRING",
+            type=word,
             help="what is between two labels in a cell or a string (|)",
         )
     else:

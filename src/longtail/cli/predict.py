@@ -19,6 +19,7 @@ from longtail.cli.own_columns import add_column_arguments, columns_of_points
 from longtail.cli.points import answered, points_in
 from longtail.cli.resuming import digest_of, identity_of
 from longtail.cli.score_matrix import is_matrix, write_scores
+from longtail.cli.words import is_utf8, word
 from longtail.data.formats import FORMATS
 from longtail.data.kept import Kept
 from longtail.data.label_space import LabelSpace
@@ -57,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="points to answer: JSON lines, plain text (one a line), or a file as for training, "
         "with or without labels; - reads standard input",
     )
-    parser.add_argument("--text", help="one text to answer, instead of FILE")
+    parser.add_argument("--text", type=word, help="one text to answer, instead of FILE")
     parser.add_argument(
         "--output",
         metavar="OUT",
@@ -90,6 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep",
         metavar="NAME",
+        type=word,
         action="extend",
         nargs="+",
         default=[],
@@ -126,6 +128,10 @@ def _check_options(arguments: argparse.Namespace) -> None:
         raise InputError("--text-column and --keep belong to a FILE. Omit them with --text.")
     if arguments.text is not None and arguments.output is not None:
         raise InputError("--output belongs to a FILE; the answer to --text is printed.")
+    if arguments.text is not None and not is_utf8(arguments.text):
+        raise InputError(
+            f"--text is not UTF-8: {arguments.text!r}. Convert it, as `iconv` does, or name a FILE."
+        )
     check_threshold(arguments.threshold)
     if not 1 <= arguments.top_k <= LARGEST_K:
         raise InputError(

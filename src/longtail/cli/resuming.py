@@ -8,12 +8,12 @@ import io
 import json
 import os
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
+from longtail import __version__
 from longtail.amounts import counted
 from longtail.cli.files import check_output
 from longtail.cli.one_at_a_time import lock
@@ -103,7 +103,7 @@ def identity_of(model: str | Path, file: str, **settings: Any) -> dict[str, Any]
     status = Path(file).stat()
     name = os.fsencode(Path(file).resolve()).decode(errors="backslashreplace")  # may be no UTF-8
     return {
-        "longtail": version("longtail"),
+        "longtail": __version__,
         "model": hashlib.sha256((Path(model) / MANIFEST).read_bytes()).hexdigest(),
         "file": [name, status.st_size, status.st_mtime_ns],
         **settings,

@@ -102,6 +102,10 @@ def settings_help(recipe: type[LabelEstimator], name: str) -> str:
     """
     texts = documented_parameters(recipe)
     lines = [f"settings of the recipe {name!r}, for --set key=value:"]
+    if not texts:
+        lines.append(
+            "  (what they do is in docstrings, which PYTHONOPTIMIZE=2, or -OO, has dropped)"
+        )
     for field in dataclasses.fields(recipe):
         if field.name in _types_of(recipe):
             head = f"  {field.name} = {_shown(field.default)}"

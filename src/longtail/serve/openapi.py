@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from longtail import __version__
 from longtail.serve.messages import (
     Answer,
     Answers,
@@ -61,7 +61,7 @@ def openapi_document(limits: Limits) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "longtail",
-            "version": version("longtail"),
+            "version": __version__,
             "description": "Short text in, the most relevant few of many label names out.",
         },
         "servers": [{"url": "/"}],  # or where it is mounted
