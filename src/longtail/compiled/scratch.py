@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from longtail.blend.candidates import SearchSizes
     from longtail.blend.relations import RelationSizes
     from longtail.kernels.answer_parts import Answerer
-    from longtail.kernels.coded_graph import CodedGraph, Walk
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["label_beam", "log_ranks_of", "new_scratch", "walk_of_labels", "wide_beam"]
+__all__ = ["label_beam", "log_ranks_of", "new_scratch", "wide_beam"]
 
 SIDE_BY_SIDE = 16  # candidates that one instruction weighs
 MOST_LOGGED = 8192  # nodes that a walk has compared after the entries: usually about 2,000
@@ -67,12 +66,6 @@ def label_beam(sizes: SearchSizes) -> int:
     return max(sizes.n_found, 3 * sizes.beam // 4)
 
 
-def walk_of_labels(labels: CodedGraph, sizes: SearchSizes, n_starts: int) -> Walk:
-    """Return scratch for walks of the labels, whose log lets them go on with a longer beam."""
-    n_logged = MOST_LOGGED + len(labels.entries)
-    return new_walk(labels, label_beam(sizes), n_starts, n_logged)
-
-
 def wide_beam(sizes: SearchSizes) -> int:
     """Return how long that beam is where a walk goes on, for points of which it misses labels.
 
@@ -92,13 +85,13 @@ def point_beam(sizes: SearchSizes) -> int:
 
 
 def new_scratch(parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> AnswerScratch:
-    """Return scratch for one thread."""
+    """Return scratch for one thread; by its log, a walk of labels goes on with a longer beam."""
     n_found = min(sizes.n_found, len(parts.label_of_row))
     n_near = min(sizes.n_near_points, len(parts.points.members))
     n_tokens, dimension = len(parts.tokens.values), dimension_of(parts)
     n_labels, network = len(parts.commonness), parts.network
     width = len(network.log_ranks)
-    walk = walk_of_labels(parts.labels, sizes, width)
+    walk = new_walk(parts.labels, label_beam(sizes), width, MOST_LOGGED + len(parts.labels.entries))
 
     def ids(size: int) -> Ids:
         return np.zeros(size, np.int32)
