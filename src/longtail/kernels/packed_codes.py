@@ -62,7 +62,9 @@ def packed_width(dimension: int) -> int:
     return -(-dimension // BLOCK) * HALF_BLOCK
 
 
-def pack_rows(vectors: Floats, n_threads: int = 1) -> tuple[Packed, Floats]:
+def pack_rows(
+    vectors: Floats, n_threads: int = 1, step: Floats | None = None
+) -> tuple[Packed, Floats]:
     """Return the codes of all rows, uint8 (n_rows, packed_width(d)), and the step (1,) float32.
 
     Each row is on cache lines of its own.
@@ -72,25 +74,36 @@ def pack_rows(vectors: Floats, n_threads: int = 1) -> tuple[Packed, Floats]:
     vectors : float32 (n_rows, d)
     n_threads : int
         The codes do not depend on it.
+    step : float32 (1,) or None
+        Between two codes; None, or a step of 0, for what fits the vectors.
     """
     shape = len(vectors), packed_width(vectors.shape[1])
     room = np.zeros(shape[0] * shape[1] + BLOCK, np.uint8)
     first = -room.ctypes.data % BLOCK
     codes = room[first : first + shape[0] * shape[1]].reshape(shape)
+    if step is not None and step[0] > 0:
+        inverse = np.float32(1 / step[0])
+    else:
+        deviation = _deviation(vectors, n_threads)
+        inverse = np.float32(MIDDLE / (_LARGEST * deviation) if deviation > 0 else 0)
+        step = np.array([_LARGEST * deviation / MIDDLE], np.float32)
+    over_row_chunks(
+        lambda start, stop: write_packed_codes(vectors, start, stop, inverse, codes),
+        len(vectors),
+        n_threads=n_threads,
+    )
+    return codes, step
+
+
+def _deviation(vectors: Floats, n_threads: int) -> np.float64:
+    """Return the standard deviation of all numbers, taken to be around 0."""
     squares = np.zeros(len(vectors))
     over_row_chunks(
         lambda start, stop: sum_squares(vectors, start, stop, squares),
         len(vectors),
         n_threads=n_threads,
     )
-    deviation = np.sqrt(squares.sum() / max(vectors.size, 1))
-    inverse = np.float32(MIDDLE / (_LARGEST * deviation) if deviation > 0 else 0)
-    over_row_chunks(
-        lambda start, stop: write_packed_codes(vectors, start, stop, inverse, codes),
-        len(vectors),
-        n_threads=n_threads,
-    )
-    return codes, np.array([_LARGEST * deviation / MIDDLE], np.float32)
+    return np.float64(np.sqrt(squares.sum() / max(vectors.size, 1)))
 
 
 def unpacked_rows(codes: Packed, step: Floats, dimension: int) -> Floats:
