@@ -34,6 +34,7 @@ from longtail.kernels.byte_products import (
     sums_of_each,
     sums_of_sixteen,
 )
+from longtail.kernels.instructions import in_lanes, load, store
 from longtail.kernels.jit import fast_kernel, kernel, lean_kernel, over_row_chunks
 
 if TYPE_CHECKING:
@@ -238,8 +239,7 @@ class CodedRows:
 
     def line(self, start: Any, offset: Any) -> Any:
         """Load a cache line of the row that begins somewhere."""
-        there = self.builder.gep(start, [offset])
-        return self.builder.load(self.builder.bitcast(there, _BYTES.as_pointer()), align=1)
+        return load(self.builder, self.builder.gep(start, [offset]), _BYTES)
 
     def excess(self, row: Any) -> Any:
         """Return what products are too much."""
@@ -247,8 +247,7 @@ class CodedRows:
 
     def factors_from(self, row: Any, kind: Any) -> Any:
         """Return the factors of consecutive rows, of which `row` is the first."""
-        there = self.builder.gep(self.numbers[-1], [row])
-        return self.builder.load(self.builder.bitcast(there, kind.as_pointer()), align=4)
+        return load(self.builder, self.builder.gep(self.numbers[-1], [row]), kind, align=4)
 
     def factors(self, rows: list[Any]) -> Any:
         """Return the factors of some rows."""
@@ -272,9 +271,7 @@ def _tile(
     for query in asking:
         begin = ir.Constant(_INTS, None)
         begin = builder.insert_element(begin, builder.neg(queries.excess(query)), _INT(0))
-        for _ in rows:
-            totals.append(cgutils.alloca_once(builder, _INTS))
-            builder.store(begin, totals[-1])
+        totals += [cgutils.alloca_once_value(builder, begin) for _ in rows]
     firsts = [queries.at(query) for query in asking]
     starts = [codes.at(row) for row in rows]
     n_lines = builder.udiv(codes.width, _LONG(_LINE))
@@ -376,16 +373,11 @@ def products_of_range(
             for i in range(N_AT_ONCE):
                 four = picked(builder, sums, sums, list(range(4 * i, 4 * i + 4)))
                 column = builder.add(builder.mul(_LONG(i), n_columns), builder.sub(j, begin))
-                _store(builder, four, builder.gep(target.data, [column]))
+                store(builder, four, builder.gep(target.data, [column]))
         return context.get_dummy_value()
 
     own_type = types.void(queries, which, first, vectors, start, stop, products)
     return own_type, generate
-
-
-def _store(builder: Any, numbers: Any, there: Any) -> None:
-    """Store some numbers side by side."""
-    builder.store(numbers, builder.bitcast(there, numbers.type.as_pointer()), align=4)
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
@@ -422,7 +414,7 @@ def products_of_listed(
                 some.append(builder.sext(row, _LONG))
             sums = sums_of_each(builder, _tile(context, builder, own, [_LONG(0)], table, some))
             sums = scaled(builder, sums, factors, table.factors(some))
-            _store(builder, sums, builder.gep(target, [j]))
+            store(builder, sums, builder.gep(target, [j]))
         return context.get_dummy_value()
 
     return types.void(queries, vectors, rows, n_rows, products), generate
@@ -450,11 +442,9 @@ def at_least(_: Any, numbers: Any, row: Any, least: Any) -> Any:
         first = builder.mul(context.cast(builder, arguments[1], row, types.intp), n_columns)
         limit = context.cast(builder, arguments[2], least, types.int32)
         wide = ir.VectorType(_INT, N_MASKED)
-        one = builder.insert_element(ir.Constant(wide, ir.Undefined), limit, _INT(0))
-        limits = picked(builder, one, one, [0] * N_MASKED)
-        there = builder.gep(array.data, [first])
-        own = builder.load(builder.bitcast(there, wide.as_pointer()), align=4)
-        return builder.bitcast(builder.icmp_signed(">=", own, limits), _LONG)
+        own = load(builder, builder.gep(array.data, [first]), wide, align=4)
+        reach = builder.icmp_signed(">=", own, in_lanes(builder, limit, wide))
+        return builder.bitcast(reach, _LONG)
 
     return types.uint64(numbers, row, least), generate
 

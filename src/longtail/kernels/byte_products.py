@@ -11,7 +11,7 @@ from typing import Any
 from llvmlite import binding, ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils
 
-from longtail.kernels.instructions import has
+from longtail.kernels.instructions import has, load
 
 __all__ = [
     "add_products",
@@ -161,5 +161,4 @@ def multiplies_pairs(context: Any) -> bool:
 
 def sixteen_bytes(builder: Any, start: Any, offset: Any) -> Any:
     """Load sixteen bytes of a row that begins somewhere."""
-    there = builder.bitcast(builder.gep(start, [offset]), _SIXTEEN_BYTES.as_pointer())
-    return builder.load(there, align=1)
+    return load(builder, builder.gep(start, [offset]), _SIXTEEN_BYTES)

@@ -13,7 +13,7 @@ from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from longtail.kernels.instructions import has, in_lanes
+from longtail.kernels.instructions import has, in_lanes, load, store
 from longtail.kernels.prefetch import fetch_line
 
 if TYPE_CHECKING:
@@ -72,16 +72,14 @@ class _Table:
 
     def lanes(self, row: Any, column: Any, kind: Any = _FLOATS) -> Any:
         """Return numbers side by side."""
-        there = self.builder.bitcast(self._at(row, column), kind.as_pointer())
-        return self.builder.load(there, align=4)
+        return load(self.builder, self._at(row, column), kind, align=4)
 
     def floats(self, row: Any, column: Any) -> Any:
         """Return numbers side by side as float32, whichever kind they are."""
         if not self.is_half:
             return self.lanes(row, column)
         builder = self.builder
-        there = builder.bitcast(self._at(row, column), _HALVES.as_pointer())
-        bits = builder.zext(builder.load(there, align=2), _INTS)
+        bits = builder.zext(load(builder, self._at(row, column), _HALVES, align=2), _INTS)
         upper = builder.shl(bits, ir.Constant(_INTS, [16] * LANES))
         return builder.bitcast(upper, _FLOATS)
 
@@ -94,8 +92,7 @@ class _Table:
 
     def write(self, value: Any, row: Any, column: Any) -> None:
         """Write numbers side by side."""
-        there = self.builder.bitcast(self._at(row, column), value.type.as_pointer())
-        self.builder.store(value, there, align=4)
+        store(self.builder, value, self._at(row, column))
 
 
 def _tables(context: Any, builder: Any, kinds: Sequence[Any], values: Sequence[Any]) -> list[Any]:

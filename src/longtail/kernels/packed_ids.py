@@ -9,6 +9,8 @@ from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
+from longtail.kernels.instructions import load
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -74,7 +76,7 @@ def id_there(builder: Any, ids: Any, place: Any, width: int) -> Any:
     """Generate what returns an id of so many bytes, as 32 bits; see `_packed_id`."""
     start = builder.bitcast(ids, _BYTE.as_pointer())
     there = builder.gep(start, [builder.mul(place, place.type(width))])
-    word = builder.load(builder.bitcast(there, _NUMBER.as_pointer()), align=1)
+    word = load(builder, there, _NUMBER)
     return builder.and_(word, _NUMBER((1 << 8 * width) - 1))
 
 
@@ -89,7 +91,7 @@ def _packed_id(_: Any, packed: Any, place: Any) -> Any:
         there = builder.gep(
             builder.bitcast(array.data, _BYTE.as_pointer()), [builder.mul(row, width)]
         )
-        word = builder.load(builder.bitcast(there, _NUMBER.as_pointer()), align=1)
+        word = load(builder, there, _NUMBER)
         unused = builder.sub(_NUMBER(32), builder.shl(builder.trunc(width, _NUMBER), _NUMBER(3)))
         ones = ir.Constant(_NUMBER, 2**32 - 1)
         return builder.and_(word, builder.lshr(ones, unused))

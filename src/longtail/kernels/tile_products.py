@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 
 from longtail.kernels.byte_codes import N_AT_ONCE, CodedRows, range_asked, scaled
 from longtail.kernels.byte_products import picked
-from longtail.kernels.instructions import has, in_lanes
+from longtail.kernels.instructions import has, in_lanes, load, store
 
 __all__ = [
     "MOST_TILED",
@@ -121,7 +121,7 @@ def _write_queries(builder: Any, queries: CodedRows, asking: list[Any], room: An
         places = [q * N_TILED + k for k in range(N_TILED) for q in range(N_AT_ONCE)]
         numbers = picked(builder, halves[0], halves[1], places)
         there = builder.gep(room, [builder.mul(offset, _LONG(_QUERY_BYTES // _LINE))])
-        builder.store(numbers, builder.bitcast(there, numbers.type.as_pointer()), align=_LINE)
+        store(builder, numbers, there, align=_LINE)
 
 
 def _multiply(builder: Any, rows: CodedRows, starts: list[Any], queries: Any, sums: Any) -> None:
@@ -178,7 +178,7 @@ def products_of_tiles(
             _multiply(builder, table, [table.at(place) for place in places], room, sums)
             for block, place in enumerate(places):
                 there = builder.gep(sums, [_LONG(block * _QUERY_BYTES)])
-                numbers = builder.load(builder.bitcast(there, _ALL_INTS.as_pointer()), align=_LINE)
+                numbers = load(builder, there, _ALL_INTS, align=_LINE)
                 of_rows = table.factors_from(place, _FLOATS)
                 column = builder.sub(place, begin)
                 for i, query in enumerate(asking):
@@ -187,8 +187,7 @@ def products_of_tiles(
                     total = builder.sub(total, in_lanes(builder, own.excess(query), _INTS))
                     total = scaled(builder, total, own.factors([query]), of_rows)
                     goal = builder.add(builder.mul(_LONG(i), n_columns), column)
-                    goal = builder.gep(target.data, [goal])
-                    builder.store(total, builder.bitcast(goal, _INTS.as_pointer()), align=4)
+                    store(builder, total, builder.gep(target.data, [goal]))
         return context.get_dummy_value()
 
     own_type = types.void(queries, which, first, vectors, start, stop, products)

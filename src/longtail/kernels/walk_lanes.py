@@ -12,7 +12,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from longtail.kernels.coded_graph import HIGHEST_KEY, IS_OPEN, KEY_BITS, LAST_NODE, NODE_BITS
-from longtail.kernels.instructions import first_lanes, in_lanes
+from longtail.kernels.instructions import first_lanes, in_lanes, load, looping, store
 from longtail.kernels.packed_ids import id_there
 from longtail.kernels.prefetch import fetch_line
 from longtail.kernels.sparse_lanes import (
@@ -59,13 +59,12 @@ def _fetch_rows(builder: Any, start: Any, width: Any, listed: Any, first: Any, a
 
 def _compress(builder: Any, numbers: Any, mask: Any, there: Any) -> None:
     """Store the lanes of a mask side by side; sixteen places are written, whatever there are."""
-    target = builder.bitcast(there, _INTS.as_pointer())
     kind = ir.FunctionType(_INTS, [_INTS, _INTS, mask.type])
     compress = cgutils.get_or_insert_function(
         builder.module, kind, "llvm.x86.avx512.mask.compress.v16i32"
     )
     none = ir.Constant(_INTS, [0] * LANES)
-    builder.store(builder.call(compress, [numbers, none, mask]), target, align=4)
+    store(builder, builder.call(compress, [numbers, none, mask]), there)
 
 
 def _count(builder: Any, mask: Any, kind: Any) -> Any:
@@ -170,13 +169,9 @@ class _Beam:
 
     def __init__(self, builder: Any, first: Any, n_blocks: int) -> None:
         self.builder = builder
-        self.places = [
-            builder.bitcast(builder.gep(first, [_LONG(_KEYS_AT_ONCE * b)]), _KEYS.as_pointer())
-            for b in range(n_blocks)
-        ]
-        self.blocks = [cgutils.alloca_once(builder, _KEYS) for _ in self.places]
-        for place, block in zip(self.places, self.blocks, strict=True):
-            builder.store(builder.load(place, align=8), block)
+        self.places = [builder.gep(first, [_LONG(_KEYS_AT_ONCE * b)]) for b in range(n_blocks)]
+        blocks = [load(builder, place, _KEYS, align=8) for place in self.places]
+        self.blocks = [cgutils.alloca_once_value(builder, block) for block in blocks]
 
     def least(self) -> Any:
         """Return the last key in all lanes."""
@@ -204,7 +199,7 @@ class _Beam:
         limit, n_above = in_lanes(builder, key, _KEYS), _LONG(0)
         for place, block in zip(self.places, self.blocks, strict=True):
             keys = builder.load(block)
-            builder.store(keys, place, align=8)
+            store(builder, keys, place, align=8)
             above = builder.icmp_signed(">", keys, limit)
             n_above = builder.add(n_above, _count(builder, above, _BYTE))
         return n_above
@@ -213,9 +208,7 @@ class _Beam:
 def _keys_of(builder: Any, nodes: Any, products: Any, place: Any) -> Any:
     """Return the keys of eight nodes, from a place on."""
     own, sums = (
-        builder.load(
-            builder.bitcast(builder.gep(table, [place]), _EIGHT_INTS.as_pointer()), align=4
-        )
+        load(builder, builder.gep(table, [place]), _EIGHT_INTS, align=4)
         for table in (nodes, products)
     )
     key_bits, node_bits, is_open = (
@@ -227,19 +220,12 @@ def _keys_of(builder: Any, nodes: Any, products: Any, place: Any) -> Any:
 
 def _each_lane(builder: Any, mask: Any, do: Callable[[Any], None]) -> None:
     """Do something for each lane of a mask of eight that is set."""
-    left = cgutils.alloca_once(builder, _BYTE)
-    builder.store(builder.bitcast(mask, _BYTE), left)
-    head, body, done = (builder.append_basic_block() for _ in range(3))
-    builder.branch(head)
-    builder.position_at_end(head)
-    builder.cbranch(builder.icmp_unsigned("!=", builder.load(left), _BYTE(0)), body, done)
-    builder.position_at_end(body)
-    bits = builder.load(left)
-    lane = builder.zext(builder.cttz(bits, _BIT(1)), _LONG)
-    builder.store(builder.and_(bits, builder.sub(bits, _BYTE(1))), left)
-    do(lane)
-    builder.branch(head)
-    builder.position_at_end(done)
+    left = cgutils.alloca_once_value(builder, builder.bitcast(mask, _BYTE))
+    with looping(builder, lambda: builder.icmp_unsigned("!=", builder.load(left), _BYTE(0))):
+        bits = builder.load(left)
+        lane = builder.zext(builder.cttz(bits, _BIT(1)), _LONG)
+        builder.store(builder.and_(bits, builder.sub(bits, _BYTE(1))), left)
+        do(lane)
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
