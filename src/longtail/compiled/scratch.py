@@ -12,6 +12,7 @@ from longtail.kernels.answer_parts import AnswerScratch
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_rows import SplitQuery, split_width
 from longtail.kernels.coded_graph import new_keys, new_walk
+from longtail.kernels.instructions import LANES
 from longtail.kernels.packed_ids import unpacked_ids
 from longtail.kernels.sparse_lanes import N_MORE_SLOTS
 from longtail.kernels.wide_network import NetworkScratch
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["label_beam", "log_ranks_of", "new_scratch", "wide_beam"]
 
-SIDE_BY_SIDE = 16  # candidates that one instruction weighs
 MOST_LOGGED = 8192  # nodes that a walk has compared after the entries: usually about 2,000
 N_NAMED = 64  # labels that may follow the candidates because of their texts, in a long answer
 MOST_TOUCHED = 4096  # labels that the matches of one text are linked to
@@ -45,7 +45,7 @@ def log_ranks_of(width: int) -> Floats:
     >>> log_ranks_of(3)[:3].astype(float).round(2).tolist()
     [0.0, 0.69, 1.1]
     """
-    n_ranks = -(-width // SIDE_BY_SIDE) * SIDE_BY_SIDE
+    n_ranks = -(-width // LANES) * LANES
     return read_only(np.log1p(np.arange(n_ranks, dtype=np.float32)), np.float32)
 
 

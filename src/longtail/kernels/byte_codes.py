@@ -34,7 +34,7 @@ from longtail.kernels.byte_products import (
     sums_of_each,
     sums_of_sixteen,
 )
-from longtail.kernels.instructions import in_lanes, load, store
+from longtail.kernels.instructions import LANES, LINE, in_lanes, load, store
 from longtail.kernels.jit import fast_kernel, kernel, lean_kernel, over_row_chunks
 
 if TYPE_CHECKING:
@@ -74,10 +74,9 @@ NUMBERS_OF_BIAS = 16
 _SHARE_OF_BIAS = np.float32(NUMBERS_OF_BIAS**-0.5)
 MAX_DIMENSION = 1 << 16
 _BYTE, _SHORT, _INT, _LONG = (ir.IntType(n) for n in (8, 16, 32, 64))
-_LINE, _LANES = 64, 16  # bytes, and sums of four products of them
 _FLOAT = ir.FloatType()
-_BYTES, _INTS = ir.VectorType(_BYTE, _LINE), ir.VectorType(_INT, _LANES)
-_SHORTS, _EIGHT_INTS = ir.VectorType(_SHORT, _LANES), ir.VectorType(_INT, _LANES // 2)
+_BYTES, _INTS = ir.VectorType(_BYTE, LINE), ir.VectorType(_INT, LANES)
+_SHORTS, _EIGHT_INTS = ir.VectorType(_SHORT, LANES), ir.VectorType(_INT, LANES // 2)
 
 
 class ByteCodes(NamedTuple):
@@ -138,9 +137,9 @@ def byte_codes(
     n_threads : int
     """
     n_numbers = vectors.shape[1] + (NUMBERS_OF_BIAS if len(bias) else 0)
-    width = -(-n_numbers // _LINE) * _LINE
-    room = np.empty(len(rows) * width + _LINE, np.uint8)
-    first = -room.ctypes.data % _LINE  # each row on cache lines of its own
+    width = -(-n_numbers // LINE) * LINE
+    room = np.empty(len(rows) * width + LINE, np.uint8)
+    first = -room.ctypes.data % LINE  # each row on cache lines of its own
     codes = room[first : first + len(rows) * width].reshape(len(rows), width)
     factors = np.empty(len(rows), np.float32)
     arrays = vectors, bias, rows, np.float32(unit), codes, factors
@@ -274,9 +273,9 @@ def _tile(
         totals += [cgutils.alloca_once_value(builder, begin) for _ in rows]
     firsts = [queries.at(query) for query in asking]
     starts = [codes.at(row) for row in rows]
-    n_lines = builder.udiv(codes.width, _LONG(_LINE))
+    n_lines = builder.udiv(codes.width, _LONG(LINE))
     with cgutils.for_range(builder, n_lines) as loop:
-        offset = builder.mul(loop.index, _LONG(_LINE))
+        offset = builder.mul(loop.index, _LONG(LINE))
         own = [queries.line(first, offset) for first in firsts]
         for j, start in enumerate(starts):
             line = codes.line(start, offset)
@@ -298,8 +297,8 @@ def _tile_of_pairs(
         totals += [cgutils.alloca_once_value(builder, begin) for _ in rows]
     firsts = [queries.at(query) for query in asking]
     starts = [codes.at(row) for row in rows]
-    with cgutils.for_range_slice(builder, _LONG(0), codes.width, _LONG(_LINE)) as (line, _i):
-        for k in range(0, _LINE, _LANES):
+    with cgutils.for_range_slice(builder, _LONG(0), codes.width, _LONG(LINE)) as (line, _i):
+        for k in range(0, LINE, LANES):
             offset = builder.add(line, _LONG(k))
             own = [builder.sext(sixteen_bytes(builder, first, offset), _SHORTS) for first in firsts]
             for j, start in enumerate(starts):

@@ -15,8 +15,20 @@ from numba.core import cgutils
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["first_lanes", "has", "in_lanes", "load", "load_first", "looping", "store"]
+__all__ = [
+    "LANES",
+    "LINE",
+    "first_lanes",
+    "has",
+    "in_lanes",
+    "load",
+    "load_first",
+    "looping",
+    "store",
+]
 
+LANES = 16  # numbers of 32 bits in the longest vectors
+LINE = 64  # bytes of a cache line
 _INT = ir.IntType(32)
 
 

@@ -16,7 +16,16 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from longtail.kernels.byte_products import add_small_products, sums_of_each
-from longtail.kernels.instructions import first_lanes, has, in_lanes, load, looping, store
+from longtail.kernels.instructions import (
+    LANES,
+    LINE,
+    first_lanes,
+    has,
+    in_lanes,
+    load,
+    looping,
+    store,
+)
 from longtail.kernels.jit import fast_lean_kernel, lean_kernel, over_row_chunks
 from longtail.kernels.prefetch import fetch_line
 
@@ -40,13 +49,12 @@ __all__ = [
     "write_packed_codes",
 ]
 
-BLOCK = 64  # bytes: a cache line
+BLOCK = LINE  # bytes
 HALF_BLOCK = BLOCK // 2
 MIDDLE = np.float32(7.5)
 _LARGEST = np.float32(2.7)  # standard deviations: what is beyond is cut
 _BYTE, _NUMBER, _LONG = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _BYTES = ir.VectorType(_BYTE, BLOCK)
-_LANES = 16
 _AHEAD = 8  # rows
 _MOST_SUMMED = 5 * HALF_BLOCK  # bytes of each row, whose sums fill twenty registers
 _MOST_IN_SHORT = 2 * HALF_BLOCK  # of half the length, of which there are half as many
@@ -214,7 +222,7 @@ def _products_of_rows(context: Any, builder: Any, query: Any, starts: list[Any],
     """Return the inner products of a query with the four rows that begin somewhere."""
     step = _LONG(BLOCK)
     n_whole = builder.udiv(width, step)
-    zeros = ir.Constant(ir.VectorType(_NUMBER, _LANES), None)
+    zeros = ir.Constant(ir.VectorType(_NUMBER, LANES), None)
     totals = [cgutils.alloca_once_value(builder, zeros) for _ in starts]
     with cgutils.for_range(builder, n_whole) as loop:
         at = builder.mul(loop.index, step)
@@ -296,9 +304,9 @@ def _sum_part(builder: Any, arrays: list[Any], first: Any, n_bytes: int) -> None
     n_rows = cgutils.unpack_tuple(builder, columns.shape)[0]
     width = cgutils.unpack_tuple(builder, table.shape)[1]
     codes = builder.gep(builder.bitcast(table.data, _BYTE.as_pointer()), [first])
-    floats = ir.VectorType(ir.FloatType(), _LANES)
+    floats = ir.VectorType(ir.FloatType(), LANES)
     zeros = ir.Constant(floats, None)
-    sums = [cgutils.alloca_once_value(builder, zeros) for _ in range(2 * n_bytes // _LANES)]
+    sums = [cgutils.alloca_once_value(builder, zeros) for _ in range(2 * n_bytes // LANES)]
     of_weights = cgutils.alloca_once_value(builder, ir.FloatType()(0.0))
 
     def row_at(place: Any) -> Any:
@@ -324,7 +332,7 @@ def _sum_part(builder: Any, arrays: list[Any], first: Any, n_bytes: int) -> None
     too_much = builder.fmul(builder.load(of_weights), ir.FloatType()(float(MIDDLE)))
     too_much = in_lanes(builder, too_much, floats)
     for k, one in enumerate(sums):
-        place = builder.add(builder.add(first, first), _LONG(k * _LANES))
+        place = builder.add(builder.add(first, first), _LONG(k * LANES))
         _store_within(builder, builder.fsub(builder.load(one), too_much), total, place)
 
 
@@ -334,13 +342,13 @@ def _numbers_of(builder: Any, codes: Any, at: Any, n_bytes: int) -> list[Any]:
     for first in range(0, n_bytes, BLOCK):
         size = min(BLOCK, n_bytes - first)
         blocks += _both_halves(builder, codes, builder.add(at, _LONG(first)), size)
-    floats = ir.VectorType(ir.FloatType(), _LANES)
+    floats = ir.VectorType(ir.FloatType(), LANES)
     numbers = []
     for block in blocks:
-        for begin in range(0, BLOCK, _LANES):
-            which = ir.Constant(ir.VectorType(_NUMBER, _LANES), list(range(begin, begin + _LANES)))
+        for begin in range(0, BLOCK, LANES):
+            which = ir.Constant(ir.VectorType(_NUMBER, LANES), list(range(begin, begin + LANES)))
             some = builder.shuffle_vector(block, block, which)
-            wide = builder.zext(some, ir.VectorType(_NUMBER, _LANES))
+            wide = builder.zext(some, ir.VectorType(_NUMBER, LANES))
             numbers.append(builder.sitofp(wide, floats))
     return numbers
 
@@ -349,11 +357,11 @@ def _store_within(builder: Any, numbers: Any, array: Any, place: Any) -> None:
     """Store numbers side by side, as far as the array goes."""
     size = cgutils.unpack_tuple(builder, array.shape)[0]
     n_left = builder.trunc(builder.sub(size, place), _NUMBER)
-    mask = first_lanes(builder, n_left, _LANES)
+    mask = first_lanes(builder, n_left, LANES)
     there = builder.gep(array.data, [place])
     there = builder.bitcast(there, numbers.type.as_pointer())
     kind = ir.FunctionType(ir.VoidType(), [numbers.type, there.type, _NUMBER, mask.type])
-    name = f"llvm.masked.store.v{_LANES}f32.p0"
+    name = f"llvm.masked.store.v{LANES}f32.p0"
     store = cgutils.get_or_insert_function(builder.module, kind, name)
     builder.call(store, [numbers, there, _NUMBER(4), mask])
 
