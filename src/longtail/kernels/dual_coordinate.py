@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from longtail.kernels.growing import grown
 from longtail.kernels.jit import kernel
 from longtail.kernels.random_bits import first_random, next_random
-from longtail.kernels.sparse_points import add_row, copied, grown, margin_of_row, take_weights
+from longtail.kernels.sparse_points import add_row, copied, margin_of_row, take_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,8 +109,8 @@ def train_machines(
                 rows[i] = place_of_point[rows[i]]
             bias[label] = solve(near, rows, signs, stopping, label, dense)
             if n_all + len(features) > len(kept_features):
-                kept_features = grown(kept_features, 2 * (n_all + len(features)))
-                kept_weights = grown(kept_weights, 2 * (n_all + len(features)))
+                kept_features = grown(kept_features, n_all, 2 * (n_all + len(features)))
+                kept_weights = grown(kept_weights, n_all, 2 * (n_all + len(features)))
             room = kept_features[n_all:], kept_weights[n_all:]
             n_kept[label] = take_weights(dense, features, stopping.prune, *room)
             n_all += n_kept[label]

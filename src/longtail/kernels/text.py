@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import math
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from longtail.kernels.digit_sort import N_DIGITS, sort_by_digits
+from longtail.kernels.growing import grown
 from longtail.kernels.jit import inner_kernel, kernel, lean_kernel
 from longtail.kernels.token_tables import HALF, column_of
 
@@ -37,7 +38,6 @@ __all__ = [
     "new_scratch",
     "tokenize",
     "weigh",
-    "widened",
 ]
 
 
@@ -87,8 +87,6 @@ class TokenScratch(NamedTuple):
     spare: NDArray[np.int32]
     counts: NDArray[np.int32]
 
-
-Number = TypeVar("Number", bound=np.number[Any])
 
 # Numba turns uint64 mixed with a plain int into float64: every constant is typed.
 SEED = np.uint64(0x243F6A8885A308D3)
@@ -271,14 +269,6 @@ def tokenize(
     return emit_tokens(n_marked, rules, scratch)
 
 
-@kernel
-def widened(array: NDArray[Number], n_used: int, size: int) -> NDArray[Number]:
-    """Return a longer array that begins with the used part of `array`."""
-    wider = np.empty(size, array.dtype)
-    wider[:n_used] = array[:n_used]
-    return wider
-
-
 @lean_kernel
 def longest_text(offsets: NDArray[np.int64]) -> int:
     """Return the length of the longest text."""
@@ -381,8 +371,8 @@ def encode_texts(
         n_tokens = tokenize(codes, offsets[row], offsets[row + 1], rules, scratch)
         n_known = _known_columns(n_tokens, table, scratch)
         if n_entries + n_known > indices.shape[0]:
-            indices = widened(indices, n_entries, 2 * (n_entries + n_known))
-            values = widened(values, n_entries, 2 * (n_entries + n_known))
+            indices = grown(indices, n_entries, 2 * (n_entries + n_known))
+            values = grown(values, n_entries, 2 * (n_entries + n_known))
         known = scratch.columns[:n_known]
         length = weigh(known, weights, indices[n_entries:], values[n_entries:])
         lengths[row] = length
