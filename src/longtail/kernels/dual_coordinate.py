@@ -130,25 +130,27 @@ def _end_of_group(problems: Problems, label: int, last: int) -> int:
 @kernel
 def _points_of_group(problems: Problems, label: int, stop: int) -> Ids:
     """List, ascending, all points of the labels `label` to `stop`, which share a group."""
-    group = problems.group_of_label[label]
-    candidates = problems.candidates[
-        problems.candidate_starts[group] : problems.candidate_starts[group + 1]
-    ]
     positives = problems.positives[problems.positive_starts[label] : problems.positive_starts[stop]]
-    return _union(np.unique(positives), candidates)[0]
+    return _union(np.unique(positives), _candidates_of(problems, label))[0]
 
 
 @kernel
 def points_of_label(problems: Problems, label: int) -> tuple[Ids, Floats]:
     """List a label's points, ascending, and 1 or -1 for each; none if none is positive."""
-    group = problems.group_of_label[label]
-    candidates = problems.candidates[
-        problems.candidate_starts[group] : problems.candidate_starts[group + 1]
-    ]
+    candidates = _candidates_of(problems, label)
     positives = problems.positives[
         problems.positive_starts[label] : problems.positive_starts[label + 1]
     ]
     return _union(positives, candidates if len(positives) else candidates[:0])
+
+
+@kernel
+def _candidates_of(problems: Problems, label: int) -> Ids:
+    """Return the candidates of a label's group."""
+    group = problems.group_of_label[label]
+    return problems.candidates[
+        problems.candidate_starts[group] : problems.candidate_starts[group + 1]
+    ]
 
 
 @kernel
