@@ -24,6 +24,7 @@ from longtail.kernels.nearest_codes import (
     LOWEST,
     empty_keys,
     join_clusters,
+    nearest_keys,
     nearest_rows,
     row_of,
     rows_in,
@@ -125,12 +126,7 @@ class GraphBuilder:
         drawn = self._sample(min(_DRAWN_PER_ENTRY * n_entries, len(self.vectors)))
         longer = with_bias(self.vectors[drawn], some_of(self.bias, drawn))
         vectors = _codes_of_directions(longer)
-        keys = empty_keys(len(drawn), _N_ALIKE)
-
-        def work(start: int, stop: int) -> None:
-            nearest_rows(vectors, start, stop, vectors, keys[start:stop], has_tiles())
-
-        over_row_chunks(work, len(drawn), n_threads=self.n_threads, chunk=256)
+        keys = nearest_keys(vectors, vectors, _N_ALIKE, self.n_threads)
         one, place = np.nonzero(keys[:, 1:] != LOWEST)
         key = keys[one, 1 + place]
         order = np.argsort(-similarity_in(key), kind="stable")

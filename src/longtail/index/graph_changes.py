@@ -15,8 +15,7 @@ from longtail.kernels.byte_codes import ByteCodes, byte_codes, code_unit
 from longtail.kernels.graph_building import add_reverse_edges, hash_rows, prune_candidates
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.listed_keys import keys_of_listed
-from longtail.kernels.nearest_codes import LOWEST, empty_keys, nearest_rows, row_of
-from longtail.kernels.tile_products import has_tiles
+from longtail.kernels.nearest_codes import LOWEST, empty_keys, nearest_keys, row_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -167,7 +166,7 @@ def _codes(vectors: Floats, bias: Floats, n_threads: int) -> ByteCodes:
 def _linked(codes: ByteCodes, old: Ids, n_fresh: int, n_threads: int) -> Ids:
     """Return the edges of all nodes, of which the last have none yet."""
     n_old, width = old.shape
-    near = _nearest(codes, n_old, n_fresh, _CANDIDATES_PER_EDGE * width, n_threads)
+    near = _nearest(codes, n_old, _CANDIDATES_PER_EDGE * width, n_threads)
     edges = _thinned_out(codes, near, width, n_threads)
     fresh = np.arange(n_old, n_old + n_fresh)
     changed = np.union1d(edges[edges >= 0], fresh).astype(np.int32)
@@ -183,18 +182,10 @@ def _linked(codes: ByteCodes, old: Ids, n_fresh: int, n_threads: int) -> Ids:
     return neighbours
 
 
-def _nearest(codes: ByteCodes, first: int, n: int, n_wanted: int, n_threads: int) -> Keys:
-    """Return lists of what is nearest to consecutive rows, themselves left out."""
-    keys = empty_keys(n, n_wanted + 1)
-    over_row_chunks(
-        lambda start, stop: nearest_rows(
-            codes, first + start, first + stop, codes, keys[start:stop], has_tiles()
-        ),
-        n,
-        n_threads=n_threads,
-        chunk=_ROWS_AT_ONCE,
-    )
-    return without_own(keys, row_of(keys), np.arange(first, first + n))
+def _nearest(codes: ByteCodes, first: int, n_wanted: int, n_threads: int) -> Keys:
+    """Return lists of what is nearest to the rows from the first on, themselves left out."""
+    keys = nearest_keys(codes, codes, n_wanted + 1, n_threads, first)
+    return without_own(keys, row_of(keys), np.arange(first, first + len(keys)))
 
 
 def _thinned_out(codes: ByteCodes, near: Keys, width: int, n_threads: int) -> Ids:
