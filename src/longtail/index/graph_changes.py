@@ -12,9 +12,13 @@ from longtail.index.graph_building import reachable_entries
 from longtail.index.protocol import without_own
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_codes import ByteCodes, byte_codes, code_unit
-from longtail.kernels.graph_building import add_reverse_edges, hash_rows, prune_candidates
+from longtail.kernels.graph_building import (
+    add_reverse_edges,
+    hash_rows,
+    keys_of_listed,
+    prune_candidates,
+)
 from longtail.kernels.jit import over_row_chunks
-from longtail.kernels.listed_keys import keys_of_listed
 from longtail.kernels.nearest_codes import LOWEST, empty_keys, nearest_keys, row_of
 
 if TYPE_CHECKING:
@@ -200,22 +204,6 @@ def _thinned_out(codes: ByteCodes, near: Keys, width: int, n_threads: int) -> Id
     return edges
 
 
-def _keys(codes: ByteCodes, rows: NDArray[np.integer], listed: Ids, n_threads: int) -> Keys:
-    """Return the keys of what is listed for each of some rows."""
-    keys, own, others = (
-        np.empty(listed.shape, np.int64),
-        rows.astype(np.int32),
-        read_only(listed, np.int32),
-    )
-    over_row_chunks(
-        lambda start, stop: keys_of_listed(codes, own, others, start, stop, keys),
-        len(own),
-        n_threads=n_threads,
-        chunk=_ROWS_AT_ONCE,
-    )
-    return keys
-
-
 def _back(edges: Ids, sources: NDArray[np.int64], targets: Ids) -> tuple[NDArray[np.int64], Ids]:
     """Return the sources of edges to each target, and where those of each start."""
     which, place = np.nonzero(edges >= 0)
@@ -241,7 +229,9 @@ def _repaired(codes: ByteCodes, neighbours: Ids, losing: Ids, stays: Mask, n_thr
 
     def work(start: int, stop: int) -> None:
         rows = losing[start:stop]
-        keys = _keys(codes, rows, _round(neighbours, rows, stays), 1)
+        listed = read_only(_round(neighbours, rows, stays), np.int32)
+        keys = np.empty(listed.shape, np.int64)
+        keys_of_listed(codes, rows, listed, keys)
         near = _falling(keys, _CANDIDATES_PER_EDGE * width)
         changed[rows] = _thinned_out(codes, near, width, 1)
 

@@ -27,7 +27,7 @@ Training:
   `sparse_points`, `shortlists`
 - clusters of labels and points: `clusters`; links between labels: `own_labels`
 
-Graphs and searches by vectors: `graph`, `graph_building`, `listed_keys`, `best_keys`,
+Graphs and searches by vectors: `graph`, `graph_building`, `best_keys`,
 `nearest_codes`, `byte_codes`, `tile_products`.
 
 Texts of a training set: `token_numbers`, `word_order`; twins among them: `word_sets`, `row_keys`;
