@@ -8,13 +8,11 @@ import numpy as np
 
 from longtail.index.biased import as_bias, some_of, with_biased
 from longtail.index.graph import GraphIndex
-from longtail.index.graph_building import reachable_entries
+from longtail.index.graph_building import codes_of, grouped, hashes_of, reachable_entries
 from longtail.index.protocol import without_own
 from longtail.kernels.arrays import read_only
-from longtail.kernels.byte_codes import ByteCodes, byte_codes, code_unit
 from longtail.kernels.graph_building import (
     add_reverse_edges,
-    hash_rows,
     keys_of_listed,
     prune_candidates,
 )
@@ -23,6 +21,8 @@ from longtail.kernels.nearest_codes import LOWEST, empty_keys, nearest_keys, row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from longtail.kernels.byte_codes import ByteCodes
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
@@ -70,7 +70,7 @@ def with_rows(
     own = np.concatenate([index.bias, some_of(added, np.flatnonzero(is_node))])
     neighbours, n_fresh = index.neighbours, int(is_node.sum())
     if n_fresh:
-        neighbours = _linked(_codes(every, own, n_threads), neighbours, n_fresh, n_threads)
+        neighbours = _linked(codes_of(every, own, n_threads), neighbours, n_fresh, n_threads)
     node_of_row = np.concatenate([index.node_of_row(), node_of_row])
     return _index(index, every, own, neighbours, index.entries, node_of_row)
 
@@ -104,7 +104,7 @@ def without_rows(index: GraphIndex, kept: NDArray[np.int64], n_threads: int = 1)
     left, neighbours = np.flatnonzero(stays), index.neighbours
     losing = _losing(neighbours, left, stays)
     if len(losing):
-        codes = _codes(index.vectors, index.bias, n_threads)
+        codes = codes_of(index.vectors, index.bias, n_threads)
         neighbours = _repaired(codes, neighbours, losing, stays, n_threads)
     new_ids = np.full(len(stays) + 1, -1, np.int32)  # the last is that of no node
     new_ids[left] = np.arange(len(left))
@@ -122,13 +122,12 @@ def _index(
     like: GraphIndex, vectors: Floats, bias: Floats, neighbours: Ids, entries: Ids, node_of_row: Ids
 ) -> GraphIndex:
     """Return an index with entries at the largest biases, too, and from which all is reached."""
-    members = np.argsort(node_of_row, kind="stable").astype(np.int32)
-    counts = np.bincount(node_of_row, minlength=len(vectors))
+    members, starts = grouped(node_of_row, len(vectors))
     return GraphIndex(
         vectors,
         neighbours,
         reachable_entries(neighbours, with_biased(entries, bias)),
-        np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
+        starts,
         members,
         bias=bias,
         beam=like.beam,
@@ -138,7 +137,7 @@ def _index(
 
 def _nodes_of(index: GraphIndex, vectors: Floats, bias: Floats) -> tuple[Ids, Mask]:
     """Return the node of each new row, and which rows equal no node and no row before them."""
-    likely = np.flatnonzero(np.isin(_hashes(index.vectors), _hashes(vectors)))
+    likely = np.flatnonzero(np.isin(hashes_of(index.vectors), hashes_of(vectors)))
     nodes = {_bytes_of(index.vectors, index.bias, node): node for node in likely.tolist()}
     node_of_row, is_node = np.empty(len(vectors), np.int32), np.zeros(len(vectors), np.bool_)
     n_nodes = len(index.vectors)
@@ -149,22 +148,9 @@ def _nodes_of(index: GraphIndex, vectors: Floats, bias: Floats) -> tuple[Ids, Ma
     return node_of_row, is_node
 
 
-def _hashes(vectors: Floats) -> NDArray[np.uint64]:
-    hashes = np.empty(len(vectors), np.uint64)
-    hash_rows(read_only(vectors, np.float32).view(np.uint32), 0, len(vectors), hashes)
-    return hashes
-
-
 def _bytes_of(vectors: Floats, bias: Floats, row: int) -> bytes:
     """Return what equal rows have equal."""
     return bytes(vectors[row]) + bytes(bias[row : row + 1])
-
-
-def _codes(vectors: Floats, bias: Floats, n_threads: int) -> ByteCodes:
-    """Return the codes of all vectors, with their bias."""
-    own, added = read_only(vectors, np.float32), read_only(bias, np.float32)
-    every = np.arange(len(own), dtype=np.int32)
-    return byte_codes(own, added, code_unit(own, added), every, n_threads)
 
 
 def _linked(codes: ByteCodes, old: Ids, n_fresh: int, n_threads: int) -> Ids:
