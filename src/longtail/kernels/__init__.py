@@ -2,8 +2,7 @@
 
 One answer, in the order of its steps (`docs/answer.md` follows them):
 
-- text to weighted tokens: `answer_text`, the whole of it; `vocabulary`, `text`, `token_tables`,
-  `digit_sort`
+- text to weighted tokens: `answer_text`, the whole of it; `text`, `token_tables`, `digit_sort`
 - tokens to labels: `answer`, the whole of it; `answer_parts`, what it is given
 - the point's vector: `bag_vector`
 - walks: `coded_graph`, `code_search`, `walk_lanes`; where they start, found once: `own_rows`

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,7 @@ __all__ = [
     "TokenKind",
     "TokenRules",
     "TokenScratch",
+    "Vocabulary",
     "emit_tokens",
     "encode_into",
     "encode_text",
@@ -71,6 +72,14 @@ class TokenRules(NamedTuple):
     word_ngrams: int
     shortest: int
     longest: int
+
+
+class Vocabulary(NamedTuple):
+    """What turns a text into a row: rules, the table of known keys, a weight a column."""
+
+    rules: TokenRules
+    table: NDArray[np.uint64]
+    weights: NDArray[np.float32]
 
 
 class TokenScratch(NamedTuple):
@@ -339,12 +348,10 @@ def encode_into(
 
 @kernel
 def encode_text(
-    codes: NDArray[np.uint32],
-    rules: TokenRules,
-    table: NDArray[np.uint64],
-    weights: NDArray[np.float32],
+    vocabulary: Any, codes: NDArray[np.uint32]
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return columns (ascending) and values of one text."""
+    """Return columns (ascending) and values of one text, by the handle of a `Vocabulary`."""
+    rules, table, weights = vocabulary.parts
     scratch = new_scratch(codes.shape[0], rules)
     n_most = scratch.columns.shape[0]
     indices, values = np.empty(n_most, np.int32), np.empty(n_most, np.float32)
