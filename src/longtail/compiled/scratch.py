@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["label_beam", "log_ranks_of", "new_scratch", "wide_beam"]
+__all__ = ["label_beam", "log_ranks_of", "new_scratch"]
 
 MOST_LOGGED = 8192  # nodes that a walk has compared after the entries: usually about 2,000
 N_NAMED = 64  # labels that may follow the candidates because of their texts, in a long answer
@@ -66,19 +66,6 @@ def label_beam(sizes: SearchSizes) -> int:
     return max(sizes.n_found, 3 * sizes.beam // 4)
 
 
-def wide_beam(sizes: SearchSizes) -> int:
-    """Return how long that beam is where a walk goes on, for points of which it misses labels.
-
-    Examples
-    --------
-    >>> from longtail.blend.candidates import SearchSizes
-    >>> from longtail.compiled.scratch import wide_beam
-    >>> wide_beam(SearchSizes(beam=64, n_found=30))
-    96
-    """
-    return 2 * label_beam(sizes)
-
-
 def point_beam(sizes: SearchSizes) -> int:
     """Return how long the beam of a walk of the points is: half, since the walk starts near."""
     return max(sizes.n_near_points, sizes.beam // 2)
@@ -107,7 +94,7 @@ def new_scratch(parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> 
         ),
         places=ids(width),
         label_walk=walk,
-        wide_walk=walk._replace(keys=new_keys(wide_beam(sizes))),
+        wide_walk=walk._replace(keys=new_keys(2 * label_beam(sizes))),
         starts=ids(width),
         point_walk=new_walk(parts.points, point_beam(sizes), width),
         found=ids(n_found),
