@@ -14,10 +14,10 @@ from longtail.kernels.clusters import (
     cut_in_half,
     keep_largest_entries,
     label_walks,
-    random_unit,
     split_dense_nodes,
     split_sparse_nodes,
 )
+from longtail.kernels.random_bits import random_unit
 
 few = settings(max_examples=25, deadline=None)
 MASK = 2**64 - 1

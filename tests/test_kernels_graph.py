@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail.kernels.arrays import read_only
-from longtail.kernels.graph import beam_search, search_rows
+from longtail.kernels.graph import Beam, Graph, beam_search, search_rows
 from small_graphs import random_graph
 from small_numbers import whole_numbers
 
@@ -46,22 +46,13 @@ def test_beam_search(seed, n, width, beam, n_entries, is_biased):
     entries = read_only(random.choice(n, min(n, n_entries), replace=False), np.int32)
     stamps = np.zeros(n + 1, np.int32)
     fresh = np.empty(max(width, len(entries)), np.int32)
-    found, is_open = np.empty(beam, np.int32), np.empty(beam, np.bool_)
-    similarities = np.empty(beam, np.float32)
+    no_members = np.zeros(0, np.int32)
+    graph = Graph(vectors, bias, neighbours, entries, no_members, no_members)
+    found, similarities = np.empty(beam, np.int32), np.empty(beam, np.float32)
+    best = Beam(found, similarities, np.empty(beam, np.bool_))
     # Twice with the same scratch; the second time past the last stamp.
     for _ in range(2):
-        size = beam_search(
-            vectors[0],
-            vectors,
-            bias,
-            neighbours,
-            entries,
-            stamps,
-            fresh,
-            found,
-            similarities,
-            is_open,
-        )
+        size = beam_search(vectors[0], graph, stamps, fresh, best)
         pool = beam_search_twin(vectors[0], vectors, bias, neighbours, entries, beam)
         assert found[:size].tolist() == [node for _, node in pool]
         assert similarities[:size].tolist() == [-value for value, _ in pool]
@@ -82,21 +73,8 @@ def test_search_rows_expands_equal_rows(seed, n, k, is_biased):
     members = read_only(np.concatenate([np.sort(part) for part in parts]), np.int32)
     ids, similarities = np.empty((2, k), np.int32), np.empty((2, k), np.float32)
     beam = max(k, 5)
-    search_rows(
-        vectors[:2],
-        0,
-        2,
-        vectors,
-        bias,
-        neighbours,
-        entries,
-        member_starts,
-        members,
-        beam,
-        np.zeros(n + 1, np.int32),
-        ids,
-        similarities,
-    )
+    graph = Graph(vectors, bias, neighbours, entries, member_starts, members)
+    search_rows(vectors[:2], 0, 2, graph, beam, np.zeros(n + 1, np.int32), ids, similarities)
     for row in range(2):
         pool = beam_search_twin(vectors[row], vectors, bias, neighbours, entries, beam)
         rows = sorted(

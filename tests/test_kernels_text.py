@@ -17,10 +17,12 @@ from longtail.data.characters import (
     folded_code_points,
     joined_lines,
 )
+from longtail.kernels.handle import handle_of
 from longtail.kernels.text import (
     CharacterClass,
     TokenKind,
     TokenRules,
+    Vocabulary,
     emit_tokens,
     encode_text,
     encode_texts,
@@ -259,6 +261,7 @@ def test_rows_are_the_twins_one_by_one_and_together(texts, every):
     weights = np.linspace(1, 2, len(keys)).astype(np.float32)
     table = build_table(np.array(keys, np.uint64))
     table.flags.writeable = weights.flags.writeable = False
+    vocabulary = handle_of(Vocabulary(rules, table, weights))
     codes, offsets = joined_lines(texts, 0, len(texts), folded_code_points)
     lengths, indices, values = encode_texts(codes, offsets, rules, table, weights)
     ends = np.cumsum(lengths)
@@ -268,7 +271,7 @@ def test_rows_are_the_twins_one_by_one_and_together(texts, every):
         )
         assert indices[start:stop].tolist() == columns
         np.testing.assert_allclose(values[start:stop], expected, rtol=1e-6)
-        alone = encode_text(folded_code_points(text), rules, table, weights)
+        alone = encode_text(vocabulary, folded_code_points(text))
         np.testing.assert_array_equal(alone[0], indices[start:stop])
         np.testing.assert_array_equal(alone[1], values[start:stop])
     _, numbered_keys, rows = numbered(texts, rules)

@@ -16,7 +16,7 @@ from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
 from longtail.data.rows import unit_rows
 from longtail.errors import InputError
-from longtail.kernels.clusters import random_unit
+from longtail.kernels.random_bits import random_unit
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from small_runs import a_run
 

@@ -309,7 +309,8 @@ class CandidateSearch:
 
     def _searched(self, points: Floats, more: Ids) -> tuple[Ids, Ids, Floats]:
         """Return labels that are candidates, near points and their similarities."""
-        rows, _ = self.label_index.query(points, max(1, self._n_found))
+        n_found = min(self.sizes.n_found, len(self.label_of_row))
+        rows, _ = self.label_index.query(points, max(1, n_found))
         near, similarities = self.near_points(points, self.sizes.n_near_points)
         known = np.full(rows.shape, -1, np.int32)
         known[rows >= 0] = self.label_of_row[rows[rows >= 0]]
@@ -327,11 +328,6 @@ class CandidateSearch:
             n_popular=len(self.popular),
             n_more=n_more,
         )
-
-    @property
-    def _n_found(self) -> int:
-        """How many labels there are to be found, at most as many as were asked for."""
-        return min(self.sizes.n_found, len(self.label_of_row))
 
     def near_points(self, points: Floats, n: int) -> tuple[Ids, Floats]:
         """Return at most n near training points of each, nearest first, and their similarities.

@@ -10,7 +10,7 @@ import numpy as np
 from longtail.kernels.arrays import read_only
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS, view_rows
 from longtail.kernels.jit import over_row_chunks
-from longtail.metrics.hits import true_among
+from longtail.metrics.hits import row_chunks, true_among
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -235,8 +235,8 @@ class Evidence:
         Of a few points at a time: that of all takes as much memory as all that the sources say.
         """
         total, n_real = np.zeros(self.values.shape[1]), 0
-        for start in range(0, len(self.labels), _POINTS_AT_ONCE):
-            some = self.of_rows(slice(start, start + _POINTS_AT_ONCE))
+        for rows in row_chunks(len(self.labels), _POINTS_AT_ONCE):
+            some = self.of_rows(rows)
             is_real = some.labels >= 0
             total += work(some.behind_best()[is_real].astype(np.float64)).sum(axis=0)
             n_real += int(np.count_nonzero(is_real))

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.data.rows import evenly_spaced
+from longtail.metrics.hits import row_chunks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -140,8 +141,7 @@ def _n_found(
     texts = csr_array(truth.shape, dtype=np.float32) if sums is None else sums[:, with_vector]
     n_found = np.zeros(len(pairs), np.int64)
     block = int(np.clip(LOGITS_AT_ONCE // max(len(head.bias), 1), 1, MOST_AT_ONCE))
-    for start in range(0, len(points), block):
-        some = slice(start, start + block)
+    for some in row_chunks(len(points), block):
         told = (points[some] @ head.vectors.T, truth[some].toarray() > 0, texts[some].toarray())
         for row, is_true, own_texts in zip(*told, strict=True):
             true, products = np.flatnonzero(is_true), row[rows]

@@ -142,11 +142,11 @@ class HeldOutLesson:
         inverse_propensities = inverse_propensities_in(self.seen)
         network, by_heart = training.taught(evidence, truth, inverse_propensities, run)
         n_best = min(n_calibrated(truth), evidence.labels.shape[1])
-        answers = [
-            _answers(network, some, tail_weights, n_best, run.n_threads)
-            for some in (evidence, self.unlabelled)
-            if some is not None
-        ]
+        answers = []
+        for some in (evidence, self.unlabelled):
+            if some is not None:
+                scores = some.of_judged(weighted_scores(network, some, tail_weights, run.n_threads))
+                answers.append(best_first(some.labels, scores, n_best, run.n_threads))
         calibration = Calibration.of_answers(*answers[0], truth, wrong=answers[1:])
         return network, calibration.doubting(answers[0][1][:, 0], by_heart)
 
@@ -156,15 +156,3 @@ def _evidence_of(
 ) -> Evidence:
     """Return what the sources say of points, encoded, less what is set aside."""
     return scorer.evidence_of(points, data.bags(), n_threads).setting_aside(data.set_aside)
-
-
-def _answers(
-    network: ScoreNetwork,
-    evidence: Evidence,
-    tail_weights: NDArray[np.float32],
-    n_best: int,
-    n_threads: int,
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return the best labels of some points and their scores."""
-    scores = weighted_scores(network, evidence, tail_weights, n_threads)
-    return best_first(evidence.labels, evidence.of_judged(scores), n_best, n_threads)

@@ -72,9 +72,11 @@ def linear_source(
     >>> is_read.tolist()
     [True, True, False]
     """
-    is_read = _features_read(data, pieces)
+    features, is_read = data.features, _features_read(data, pieces)
+    if is_read is not None:
+        features = Bags.of(features).kept(is_read).matrix(features.shape[1])
     classifiers = SparseOneVsRest(cost=cost).learn_among(
-        _entries_read(data.features, is_read),
+        features,
         data.labels,
         _confused_points(search, run),
         np.arange(data.labels.shape[1], dtype=np.int32),
@@ -82,13 +84,6 @@ def linear_source(
         n_threads=run.n_threads,
     )
     return classifiers, is_read
-
-
-def _entries_read(features: csr_array, is_read: NDArray[np.bool_] | None) -> csr_array:
-    """Return what classifiers see of the points."""
-    if is_read is None:
-        return features
-    return Bags.of(features).kept(is_read).matrix(features.shape[1])
 
 
 def _confused_points(search: CandidateSearch, run: TrainingRun) -> csr_array:

@@ -44,8 +44,6 @@ class Matches(NamedTuple):
         """Return the strengths as a matrix (n, n_labels), without the weak ones."""
         most = self.strengths.max(axis=1, keepdims=True, initial=0)
         counts = self.strengths > LEAST_STRENGTH * most
-        rows, places = np.nonzero(counts & (self.labels >= 0))
-        known = rows, places
-        return csr_array(
-            (self.strengths[known], (rows, self.labels[known])), (len(self.labels), n_labels)
-        )
+        known = rows, _ = np.nonzero(counts & (self.labels >= 0))
+        entries = self.strengths[known], (rows, self.labels[known])
+        return csr_array(entries, (len(self.labels), n_labels))

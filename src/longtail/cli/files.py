@@ -120,8 +120,9 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
       "P@1": 51.2
     }
     """
+    text = json.dumps(dict(content), indent=2)
     if is_stdout(path):
-        result(json.dumps(dict(content), indent=2))
+        result(text)
         return
     with replacing(path) as stream:
-        stream.write(json.dumps(dict(content), indent=2).encode() + b"\n")
+        stream.write(f"{text}\n".encode())

@@ -18,6 +18,7 @@ from longtail.data.rows import unit_vectors
 from longtail.errors import InputError, ModelFolderError, named
 from longtail.explain import words_of
 from longtail.kernels.text import TokenKind
+from longtail.metrics.hits import row_chunks
 from longtail.model_folder import ModelFolder
 from longtail.predictor import Predictor
 from longtail.scorers.energy_reranker import EnergyReranker
@@ -285,10 +286,7 @@ def _nearest(vectors: NDArray[np.float32], row: int) -> tuple[list[int], list[fl
     """Return the rows of the greatest cosine with one row, and the cosines."""
     wanted = unit_vectors(vectors[row : row + 1])[0]
     cosines = np.concatenate(
-        [
-            unit_vectors(vectors[start : start + ROWS_AT_ONCE]) @ wanted
-            for start in range(0, len(vectors), ROWS_AT_ONCE)
-        ]
+        [unit_vectors(vectors[some]) @ wanted for some in row_chunks(len(vectors), ROWS_AT_ONCE)]
     )
     cosines[row] = -np.inf
     best = np.argsort(-cosines, kind="stable")[: min(N_SHOWN, len(vectors) - 1)]

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from longtail.cli.answer_output import PlainOutput
     from longtail.cli.points import AnsweredBlock
-    from longtail.cli.resuming import BlockWriter
     from longtail.data.blocks import Points
     from longtail.data.columns import Columns
     from longtail.data.kept import Value
@@ -254,16 +252,20 @@ def _write_lines(
         format=arguments.format,
         **settings,
     )
+    delimiter = delimiter_of(arguments.output)
     with opened(arguments.output, arguments.file, identity) as output:
+        n_before = output.n_points_before
+        if n_before:
+            before = counted(n_before, "point")
+            notice(f"Resuming after what an earlier run has answered: {before}.")
         rest = islice(blocks, output.n_blocks_before, None)
-        _write(
-            ask(rest, n_done=output.n_points_before),
-            output,
-            model,
-            kept,
-            delimiter=delimiter_of(arguments.output),
-            threshold=arguments.threshold,
-        )
+        for block in ask(rest, n_done=n_before):
+            if output.n_points == n_before:  # the first: on the way to it, points were passed over
+                kept.take(n_before)
+            rows = list(_rows(model, block, arguments.threshold, kept.take(len(block.ids))))
+            n_without = sum(not row["labels"] for row in rows)
+            lines = lines_of(rows, delimiter, with_header=not output.n_points)
+            output.write(lines, len(rows), n_without)
         _check_answered(arguments.file, output.n_points)  # before the output takes its name
         return output.n_points, output.n_without
 
@@ -293,28 +295,6 @@ def _identifying(
     digests = {option: digest_of(names) for option, names in named.items() if names is not None}
     told = {"text_column": columns.text, "keep": kept.asked}
     return digests | {option: shlex.join(names) for option, names in told.items() if names}
-
-
-def _write(
-    answers: Iterable[AnsweredBlock],
-    output: BlockWriter | PlainOutput,
-    model: Predictor,
-    kept: Kept,
-    *,
-    delimiter: str,
-    threshold: float,
-) -> None:
-    """Write block after block, behind what an earlier run has written."""
-    n_before = output.n_points_before
-    if n_before:
-        notice(f"Resuming after what an earlier run has answered: {counted(n_before, 'point')}.")
-    for block in answers:
-        if output.n_points == n_before:  # the first: on the way to it, points were passed over
-            kept.take(n_before)
-        rows = list(_rows(model, block, threshold, kept.take(len(block.ids))))
-        n_without = sum(not row["labels"] for row in rows)
-        lines = lines_of(rows, delimiter, with_header=not output.n_points)
-        output.write(lines, len(rows), n_without)
 
 
 def _rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 import re
 import textwrap
@@ -100,17 +101,16 @@ def settings_help(recipe: type[LabelEstimator], name: str) -> str:
       word_ngrams = 2
           Tokens are words with 1, words and pairs of neighbouring words with 2.
     """
-    texts = documented_parameters(recipe)
+    texts, types = documented_parameters(recipe), _types_of(recipe)
     lines = [f"settings of the recipe {name!r}, for --set key=value:"]
     if not texts:
         lines.append(
             "  (what they do is in docstrings, which PYTHONOPTIMIZE=2, or -OO, has dropped)"
         )
     for field in dataclasses.fields(recipe):
-        if field.name in _types_of(recipe):
-            head = f"  {field.name} = {_shown(field.default)}"
+        if field.name in types:
+            lines.append(f"  {field.name} = {_shown(field.default)}")
             text = texts.get(field.name, "")
-            lines.append(head)
             lines.extend(textwrap.wrap(text, 78, initial_indent=" " * 6, subsequent_indent=" " * 6))
     return "\n".join(lines)
 
@@ -214,9 +214,7 @@ def _shown(value: object) -> str:
 
 def _documented(docstring: str) -> list[tuple[list[str], str]]:
     """Return names and text of each entry of a numpydoc "Parameters" section."""
-    _, _, section = textwrap.dedent(_without_first_line(docstring)).partition(
-        "Parameters\n----------\n"
-    )
+    _, _, section = inspect.cleandoc(docstring).partition("Parameters\n----------\n")
     entries: list[tuple[list[str], str]] = []
     for line in section.splitlines():
         if not line.strip():
@@ -228,8 +226,3 @@ def _documented(docstring: str) -> list[tuple[list[str], str]]:
             match = _PARAMETER.match(line)
             entries.append((match[1].split(", ") if match else [], ""))
     return entries
-
-
-def _without_first_line(docstring: str) -> str:
-    """Drop the summary, which is not indented as the rest is."""
-    return docstring.partition("\n")[2]

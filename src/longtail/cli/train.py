@@ -186,8 +186,10 @@ def _read_train_save(
     estimator: LabelEstimator, arguments: argparse.Namespace, columns: Columns, checkpoints: Path
 ) -> KeyboardInterrupt | None:
     """Read, train and save; return what has stopped that, if anything."""
+    from longtail.training.checkpoints import CheckpointFolder  # noqa: PLC0415 - loads much
+
     if arguments.fresh:
-        _clear(checkpoints)
+        CheckpointFolder.clear_all(checkpoints)
     dataset = Dataset.read(
         arguments.train,
         labels_file=arguments.labels,
@@ -206,7 +208,7 @@ def _read_train_save(
     try:
         _fit(estimator, dataset, set_aside, checkpoints, arguments.tensorboard)
     except KeyboardInterrupt as stop:
-        kept = _has_checkpoints(checkpoints)
+        kept = CheckpointFolder.has_any(checkpoints)
         resumes = "the same command resumes from the last checkpoint"
         what = f"{resumes}, a minute or an epoch old at most" if kept else "nothing was kept"
         notice(f"Stopped: {what}.")
@@ -282,20 +284,6 @@ def _checkpoint_folder(model: str) -> Path:
             "another model folder."
         )
     return folder
-
-
-def _has_checkpoints(folder: Path) -> bool:
-    """Return whether there is something to go on from."""
-    from longtail.training.checkpoints import CheckpointFolder  # noqa: PLC0415 - loads much
-
-    return CheckpointFolder.has_any(folder)
-
-
-def _clear(folder: Path) -> None:
-    """Delete all checkpoints."""
-    from longtail.training.checkpoints import CheckpointFolder  # noqa: PLC0415 - loads much
-
-    CheckpointFolder.clear_all(folder)
 
 
 def _statistics(dataset: Dataset) -> str:

@@ -9,9 +9,9 @@ import numpy as np
 
 from longtail.blend.score_network import count_sources
 from longtail.compiled.parts import dimension_of
-from longtail.compiled.scratch import SIDE_BY_SIDE
 from longtail.errors import InputError
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
+from longtail.kernels.instructions import LANES
 from longtail.kernels.packed_codes import packed_width
 from longtail.kernels.packed_ids import N_SPARE, is_packed
 
@@ -62,7 +62,7 @@ def check_answerer(parts: Answerer) -> None:
         and network.matrix2.shape == (n_hidden2, n_hidden1)
         and network.last.shape == (n_hidden2,)
         and network.level.shape == (1,)
-        and len(network.log_ranks) % SIDE_BY_SIDE == 0
+        and len(network.log_ranks) % LANES == 0
     )
     if not fits:
         raise InputError(

@@ -15,9 +15,8 @@ from longtail.index.stored import search_bias_of
 from longtail.kernels.answer_parts import Answerer, Head
 from longtail.kernels.arrays import read_only
 from longtail.kernels.coded_graph import NO_CODES, CodedGraph
-from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.label_links import Relations
-from longtail.kernels.packed_codes import pack_rows, write_packed_codes
+from longtail.kernels.packed_codes import pack_rows
 from longtail.kernels.wide_network import Network
 from longtail.row_store import are_common, no_numbers, packed_neighbours
 
@@ -113,18 +112,11 @@ def _graph(
         every = np.arange(len(vectors) + 1, dtype=np.int32)
         neighbours = np.empty((len(vectors), 0), np.int32)
         member_starts, entries, members = every, every[:-1], every[:-1]
-    codes, fitting = pack_rows(vectors, store.n_threads)
-    if step is not None and step[0] > 0:
-        inverse, fitting = np.float32(1 / step[0]), step
-        over_row_chunks(
-            lambda start, stop: write_packed_codes(vectors, start, stop, inverse, codes),
-            len(vectors),
-            n_threads=store.n_threads,
-        )
+    codes, step = pack_rows(vectors, store.n_threads, step)
     bias, looked_at = search_bias_of(index), entries if neighbours.shape[1] else entries[:0]
     return CodedGraph(
         read_only(codes, np.uint8),
-        read_only(fitting, np.float32),
+        read_only(step, np.float32),
         store.rows(vectors[:0] if only_codes else vectors),
         packed_neighbours(neighbours),
         entries=read_only(entries, np.int32),

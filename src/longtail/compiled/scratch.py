@@ -12,6 +12,7 @@ from longtail.kernels.answer_parts import AnswerScratch
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_rows import SplitQuery, split_width
 from longtail.kernels.coded_graph import new_keys, new_walk
+from longtail.kernels.instructions import LANES
 from longtail.kernels.packed_ids import unpacked_ids
 from longtail.kernels.sparse_lanes import N_MORE_SLOTS
 from longtail.kernels.wide_network import NetworkScratch
@@ -22,14 +23,12 @@ if TYPE_CHECKING:
     from longtail.blend.candidates import SearchSizes
     from longtail.blend.relations import RelationSizes
     from longtail.kernels.answer_parts import Answerer
-    from longtail.kernels.coded_graph import CodedGraph, Walk
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["label_beam", "log_ranks_of", "new_scratch", "walk_of_labels", "wide_beam"]
+__all__ = ["label_beam", "log_ranks_of", "new_scratch"]
 
-SIDE_BY_SIDE = 16  # candidates that one instruction weighs
 MOST_LOGGED = 8192  # nodes that a walk has compared after the entries: usually about 2,000
 N_NAMED = 64  # labels that may follow the candidates because of their texts, in a long answer
 MOST_TOUCHED = 4096  # labels that the matches of one text are linked to
@@ -46,7 +45,7 @@ def log_ranks_of(width: int) -> Floats:
     >>> log_ranks_of(3)[:3].astype(float).round(2).tolist()
     [0.0, 0.69, 1.1]
     """
-    n_ranks = -(-width // SIDE_BY_SIDE) * SIDE_BY_SIDE
+    n_ranks = -(-width // LANES) * LANES
     return read_only(np.log1p(np.arange(n_ranks, dtype=np.float32)), np.float32)
 
 
@@ -67,38 +66,19 @@ def label_beam(sizes: SearchSizes) -> int:
     return max(sizes.n_found, 3 * sizes.beam // 4)
 
 
-def walk_of_labels(labels: CodedGraph, sizes: SearchSizes, n_starts: int) -> Walk:
-    """Return scratch for walks of the labels, whose log lets them go on with a longer beam."""
-    n_logged = MOST_LOGGED + len(labels.entries)
-    return new_walk(labels, label_beam(sizes), n_starts, n_logged)
-
-
-def wide_beam(sizes: SearchSizes) -> int:
-    """Return how long that beam is where a walk goes on, for points of which it misses labels.
-
-    Examples
-    --------
-    >>> from longtail.blend.candidates import SearchSizes
-    >>> from longtail.compiled.scratch import wide_beam
-    >>> wide_beam(SearchSizes(beam=64, n_found=30))
-    96
-    """
-    return 2 * label_beam(sizes)
-
-
 def point_beam(sizes: SearchSizes) -> int:
     """Return how long the beam of a walk of the points is: half, since the walk starts near."""
     return max(sizes.n_near_points, sizes.beam // 2)
 
 
 def new_scratch(parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> AnswerScratch:
-    """Return scratch for one thread."""
+    """Return scratch for one thread; by its log, a walk of labels goes on with a longer beam."""
     n_found = min(sizes.n_found, len(parts.label_of_row))
     n_near = min(sizes.n_near_points, len(parts.points.members))
     n_tokens, dimension = len(parts.tokens.values), dimension_of(parts)
     n_labels, network = len(parts.commonness), parts.network
     width = len(network.log_ranks)
-    walk = walk_of_labels(parts.labels, sizes, width)
+    walk = new_walk(parts.labels, label_beam(sizes), width, MOST_LOGGED + len(parts.labels.entries))
 
     def ids(size: int) -> Ids:
         return np.zeros(size, np.int32)
@@ -114,7 +94,7 @@ def new_scratch(parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> 
         ),
         places=ids(width),
         label_walk=walk,
-        wide_walk=walk._replace(keys=new_keys(wide_beam(sizes))),
+        wide_walk=walk._replace(keys=new_keys(2 * label_beam(sizes))),
         starts=ids(width),
         point_walk=new_walk(parts.points, point_beam(sizes), width),
         found=ids(n_found),

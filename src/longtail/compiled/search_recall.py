@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from longtail.compiled.parts import dimension_of
-from longtail.compiled.scratch import walk_of_labels, wide_beam
+from longtail.compiled.scratch import new_scratch
 from longtail.index.exact import ExactIndex
 from longtail.kernels.arrays import read_only
 from longtail.kernels.code_search import (
@@ -17,7 +17,6 @@ from longtail.kernels.code_search import (
     walk_on,
     walk_wider,
 )
-from longtail.kernels.coded_graph import new_keys
 from longtail.kernels.rows import quantise
 from longtail.row_store import float_rows, neighbours_of, some_nodes, vectors_of
 
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.compiled.scorer import CompiledScorer
-    from longtail.kernels.coded_graph import CodedGraph, Walk
+    from longtail.kernels.answer_parts import AnswerScratch
+    from longtail.kernels.coded_graph import CodedGraph
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
@@ -69,7 +69,7 @@ def label_recall(scorer: CompiledScorer) -> float:
     exact = ExactIndex(float_rows(graph.rows), bias=graph.bias)
     k = min(sizes.n_found, len(graph.members))
     least_of = exact.query(queries, min(k, len(graph.codes)))[1][:, -1]
-    scratch = _Scratch.of(scorer, k)
+    scratch = new_scratch(scorer.parts, sizes, scorer.related)
     n_found = 0
     for near, query, least in zip(edges, queries, least_of, strict=True):
         similarities = _walked(scorer, query, _starts(scorer, near), scratch)
@@ -77,41 +77,18 @@ def label_recall(scorer: CompiledScorer) -> float:
     return n_found / max(k * len(queries), 1)
 
 
-class _Scratch(NamedTuple):
-    """What walks of the labels write into, one after the other."""
-
-    codes: NDArray[np.int8]
-    walk: Walk
-    wide_walk: Walk
-    ids: Ids
-    similarities: Floats
-
-    @classmethod
-    def of(cls, scorer: CompiledScorer, k: int) -> Self:
-        """Return scratch for walks that find k labels each."""
-        graph, sizes = scorer.parts.labels, scorer.sizes
-        walk = walk_of_labels(graph, sizes, sizes.n_near_labels)
-        return cls(
-            codes=np.zeros(2 * graph.codes.shape[1], np.int8),
-            walk=walk,
-            wide_walk=walk._replace(keys=new_keys(wide_beam(sizes))),
-            ids=np.empty(k, np.int32),
-            similarities=np.empty(k, np.float32),
-        )
-
-
-def _walked(scorer: CompiledScorer, query: Floats, starts: Ids, scratch: _Scratch) -> Floats:
+def _walked(scorer: CompiledScorer, query: Floats, starts: Ids, scratch: AnswerScratch) -> Floats:
     """Return the similarities of the labels that an answer would find, as `answer_bag` walks."""
-    graph, walk, used = scorer.parts.labels, scratch.walk, scratch.walk
-    codes, similarities = scratch.codes, scratch.similarities
+    graph, walk, codes = scorer.parts.labels, scratch.label_walk, scratch.codes
+    ids, similarities = scratch.found, scratch.found_similarities
     scale = quantise(query, codes)
     walk_graph(codes, scale, graph, starts, 0, walk)
     size = walk_on(codes, scale, graph, starts, len(starts), walk)
-    last = similarity_at(min(len(similarities), size), codes, scale, graph, walk)
+    last = similarity_at(min(len(ids), size), codes, scale, graph, walk)
     if last < scorer.parts.unsure_below[0]:
-        used = scratch.wide_walk
-        size = walk_wider(codes, scale, graph, size, walk, used)
-    n = nearest_members(query, codes, scale, graph, size, used, scratch.ids, similarities)
+        size = walk_wider(codes, scale, graph, size, walk, scratch.wide_walk)
+        walk = scratch.wide_walk
+    n = nearest_members(query, codes, scale, graph, size, walk, ids, similarities)
     return similarities[:n]
 
 

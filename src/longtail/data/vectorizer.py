@@ -20,10 +20,9 @@ from longtail.errors import InputError, ModelFolderError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.handle import handle_of
 from longtail.kernels.jit import n_usable_cores, over_row_chunks
-from longtail.kernels.text import TokenKind, TokenRules, encode_texts
+from longtail.kernels.text import TokenKind, TokenRules, Vocabulary, encode_text, encode_texts
 from longtail.kernels.token_numbers import weigh_numbers
 from longtail.kernels.token_tables import build_table
-from longtail.kernels.vocabulary import Vocabulary, encode_known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -274,7 +273,7 @@ class TextVectorizer(TokenSettings):
         """
         if not isinstance(text, str):
             raise InputError(f"Expected one text (str), got {type(text).__name__}.")
-        columns, values = encode_known(self.handle(), codes_of(text, symbols=self.symbols))
+        columns, values = encode_text(self.handle(), codes_of(text, symbols=self.symbols))
         return columns, values
 
     @property
@@ -288,7 +287,7 @@ class TextVectorizer(TokenSettings):
         Returns
         -------
         object
-            The handle of a `longtail.kernels.vocabulary.Vocabulary`, made at the first call.
+            The handle of a `longtail.kernels.text.Vocabulary`, made at the first call.
 
         Raises
         ------

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["as_bias", "most_biased", "some_of", "with_bias", "with_biased", "with_ones"]
+__all__ = ["as_bias", "some_of", "with_bias", "with_biased", "with_ones"]
 
 # A vector of large bias is among the best of queries that are far from it, too, and few edges lead
 # from these to it: a walk misses it unless it begins there.
@@ -40,21 +40,6 @@ def as_bias(bias: ArrayLike | None, n_vectors: int) -> Floats:
     if own.shape not in ((0,), (n_vectors,)):
         raise InputError(f"An index of {n_vectors} vectors needs as many biases, got {own.shape}.")
     return own
-
-
-def most_biased(bias: Floats, n_most: int) -> NDArray[np.int32]:
-    """Return which vectors have the largest bias, at most so many, in ascending order.
-
-    Examples
-    --------
-    >>> from longtail.index.biased import as_bias, most_biased
-    >>> most_biased(as_bias([0, 2, 1, 2], 4), 2).tolist()
-    [1, 3]
-    >>> most_biased(as_bias(None, 4), 2).tolist()
-    []
-    """
-    order = np.argsort(-bias, kind="stable")
-    return np.sort(order[:n_most]).astype(np.int32)
 
 
 def some_of(bias: Floats, rows: NDArray[np.integer]) -> Floats:
@@ -106,7 +91,8 @@ def with_biased(entries: NDArray[np.int32], bias: Floats) -> NDArray[np.int32]:
     >>> with_biased(np.array([2, 0], np.int32), as_bias([0, 1, 0, 3], 4)).tolist()
     [2, 0, 1, 3]
     """
-    more = most_biased(bias, int(BIASED_PER_ROOT * len(bias) ** 0.5))
+    n_more = int(BIASED_PER_ROOT * len(bias) ** 0.5)
+    more = np.argsort(-bias, kind="stable")[:n_more].astype(np.int32)
     return np.concatenate([entries, np.setdiff1d(more, entries)])
 
 

@@ -12,9 +12,7 @@ from longtail.index.exact import ExactIndex
 from longtail.index.protocol import as_queries, check_bounds
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_codes import byte_codes, code_unit
-from longtail.kernels.jit import over_row_chunks
-from longtail.kernels.nearest_codes import LOWEST, empty_keys, nearest_rows, row_of, similarity_in
-from longtail.kernels.tile_products import has_tiles
+from longtail.kernels.nearest_codes import LOWEST, nearest_keys, row_of, similarity_in
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -72,13 +70,7 @@ class CodedIndex(ExactIndex):
         rows = np.arange(len(matrix), dtype=np.int32)
         no_bias = as_bias(None, len(rows))
         asked = byte_codes(directions, no_bias, self._unit_of_queries, rows, self.n_threads)
-        keys = empty_keys(len(matrix), k)
-
-        def work(start: int, stop: int) -> None:
-            nearest_rows(asked, start, stop, self._codes, keys[start:stop], has_tiles())
-
-        over_row_chunks(work, len(matrix), n_threads=self.n_threads, chunk=256)
-        best = keys[:, 1 : k + 1]
+        best = nearest_keys(asked, self._codes, k, self.n_threads)[:, 1 : k + 1]
         is_found = best != LOWEST
         ids = np.where(is_found, row_of(best), -1).astype(np.int32)
         steps = self._unit_of_queries * self._unit if self._unit > 0 else np.float32(1)

@@ -14,7 +14,7 @@ from longtail.index.graph_building import GraphBuilder, group_equal_rows
 from longtail.index.protocol import as_queries, as_vectors, check_bounds
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_codes import MAX_DIMENSION
-from longtail.kernels.graph import search_rows
+from longtail.kernels.graph import Graph, search_rows
 from longtail.kernels.jit import over_row_chunks
 from longtail.spares import Spares
 
@@ -211,24 +211,18 @@ class GraphIndex:
         ids = np.empty((len(matrix), k), np.int32)
         similarities = np.empty((len(matrix), k), np.float32)
         beam = min(max(self.beam, k), len(self.vectors))
+        graph = Graph(
+            self.vectors,
+            self.bias,
+            self.neighbours,
+            self.entries,
+            self.member_starts,
+            self.members,
+        )
 
         def work(start: int, stop: int) -> None:
             stamps = self._spares.taken(self._new_stamps)
-            search_rows(
-                matrix,
-                start,
-                stop,
-                self.vectors,
-                self.bias,
-                self.neighbours,
-                self.entries,
-                self.member_starts,
-                self.members,
-                beam,
-                stamps,
-                ids,
-                similarities,
-            )
+            search_rows(matrix, start, stop, graph, beam, stamps, ids, similarities)
             self._spares.keep(stamps)
 
         over_row_chunks(work, len(matrix), n_threads=self.n_threads, chunk=128)

@@ -24,6 +24,7 @@ from longtail.kernels.nearest_codes import (
     LOWEST,
     empty_keys,
     join_clusters,
+    nearest_keys,
     nearest_rows,
     row_of,
     rows_in,
@@ -40,7 +41,14 @@ if TYPE_CHECKING:
     Starts = NDArray[np.int64]
     Vectors = NDArray[np.float32]
 
-__all__ = ["GraphBuilder", "group_equal_rows", "reachable_entries"]
+__all__ = [
+    "GraphBuilder",
+    "codes_of",
+    "group_equal_rows",
+    "grouped",
+    "hashes_of",
+    "reachable_entries",
+]
 
 MAX_EXACT_BUILD = 5_000
 _N_FAR = 24
@@ -125,12 +133,7 @@ class GraphBuilder:
         drawn = self._sample(min(_DRAWN_PER_ENTRY * n_entries, len(self.vectors)))
         longer = with_bias(self.vectors[drawn], some_of(self.bias, drawn))
         vectors = _codes_of_directions(longer)
-        keys = empty_keys(len(drawn), _N_ALIKE)
-
-        def work(start: int, stop: int) -> None:
-            nearest_rows(vectors, start, stop, vectors, keys[start:stop], has_tiles())
-
-        over_row_chunks(work, len(drawn), n_threads=self.n_threads, chunk=256)
+        keys = nearest_keys(vectors, vectors, _N_ALIKE, self.n_threads)
         one, place = np.nonzero(keys[:, 1:] != LOWEST)
         key = keys[one, 1 + place]
         order = np.argsort(-similarity_in(key), kind="stable")
@@ -161,7 +164,7 @@ class GraphBuilder:
 
     def _clusters(self, nearest_seed: Ids, n_seeds: int) -> list[Ids]:
         """Return nodes that are near the same seed, not too many in one cluster."""
-        order, starts = _grouped(nearest_seed, n_seeds)
+        order, starts = grouped(nearest_seed, n_seeds)
         parts = np.split(order, starts[1:-1])
         return [leaf for part in parts for leaf in self._split(part, _LARGEST_CLUSTER)]
 
@@ -251,17 +254,32 @@ def _centres(vectors: ByteCodes, starts: Starts) -> ByteCodes:
 
 def _codes_of_directions(vectors: Vectors) -> ByteCodes:
     """Return the codes of vectors made unit ones, but for zeros."""
-    unit = read_only(unit_vectors(vectors), np.float32)
-    no_bias, every = as_bias(None, len(unit)), np.arange(len(unit), dtype=np.int32)
-    return byte_codes(unit, no_bias, code_unit(unit, no_bias), every)
+    return codes_of(unit_vectors(vectors), as_bias(None, len(vectors)))
 
 
-def _grouped(group_of_node: Ids, n_groups: int) -> tuple[Ids, Starts]:
+def codes_of(vectors: Vectors, bias: Vectors, n_threads: int = 1) -> ByteCodes:
+    """Return the codes of all vectors, with their bias, in a unit that suits these."""
+    own, added = read_only(vectors, np.float32), read_only(bias, np.float32)
+    every = np.arange(len(own), dtype=np.int32)
+    return byte_codes(own, added, code_unit(own, added), every, n_threads)
+
+
+def grouped(group_of_node: Ids, n_groups: int) -> tuple[Ids, Starts]:
     """Return the nodes ordered by group, and where each group starts (n_groups + 1,)."""
     order = np.argsort(group_of_node, kind="stable").astype(np.int32)
     starts = np.zeros(n_groups + 1, np.int64)
     np.cumsum(np.bincount(group_of_node, minlength=n_groups), out=starts[1:])
     return order, starts
+
+
+def hashes_of(vectors: Vectors, n_threads: int = 1) -> NDArray[np.uint64]:
+    """Return a hash of each row."""
+    bits = read_only(vectors, np.float32).view(np.uint32)
+    hashes = np.empty(len(bits), np.uint64)
+    over_row_chunks(
+        lambda start, stop: hash_rows(bits, start, stop, hashes), len(bits), n_threads=n_threads
+    )
+    return hashes
 
 
 def group_equal_rows(matrix: Vectors, bias: Vectors, n_threads: int) -> tuple[Ids, Ids, Ids]:
@@ -280,10 +298,7 @@ def group_equal_rows(matrix: Vectors, bias: Vectors, n_threads: int) -> tuple[Id
     >>> [part.tolist() for part in groups]  # rows 0 and 2, and row 1
     [[0, 1], [0, 2, 3], [0, 2, 1]]
     """
-    bits, hashes = matrix.view(np.uint32), np.empty(len(matrix), np.uint64)
-    over_row_chunks(
-        lambda start, stop: hash_rows(bits, start, stop, hashes), len(bits), n_threads=n_threads
-    )
+    hashes = hashes_of(matrix, n_threads)
     if len(bias):
         hashes ^= _ODD * bias.view(np.uint32).astype(np.uint64)
     if len(np.unique(hashes)) == len(hashes):  # as nearly always
@@ -291,7 +306,7 @@ def group_equal_rows(matrix: Vectors, bias: Vectors, n_threads: int) -> tuple[Id
         return every[:-1], every, every[:-1]
     _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
     firsts, group_of_row = np.unique(first[group], return_inverse=True)
-    members, starts = _grouped(group_of_row.astype(np.int32), len(firsts))
+    members, starts = grouped(group_of_row.astype(np.int32), len(firsts))
     return firsts.astype(np.int32), starts.astype(np.int32), members
 
 

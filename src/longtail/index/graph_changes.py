@@ -8,18 +8,21 @@ import numpy as np
 
 from longtail.index.biased import as_bias, some_of, with_biased
 from longtail.index.graph import GraphIndex
-from longtail.index.graph_building import reachable_entries
+from longtail.index.graph_building import codes_of, grouped, hashes_of, reachable_entries
 from longtail.index.protocol import without_own
 from longtail.kernels.arrays import read_only
-from longtail.kernels.byte_codes import ByteCodes, byte_codes, code_unit
-from longtail.kernels.graph_building import add_reverse_edges, hash_rows, prune_candidates
+from longtail.kernels.graph_building import (
+    add_reverse_edges,
+    keys_of_listed,
+    prune_candidates,
+)
 from longtail.kernels.jit import over_row_chunks
-from longtail.kernels.listed_keys import keys_of_listed
-from longtail.kernels.nearest_codes import LOWEST, empty_keys, nearest_rows, row_of
-from longtail.kernels.tile_products import has_tiles
+from longtail.kernels.nearest_codes import LOWEST, empty_keys, nearest_keys, row_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from longtail.kernels.byte_codes import ByteCodes
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
@@ -67,7 +70,7 @@ def with_rows(
     own = np.concatenate([index.bias, some_of(added, np.flatnonzero(is_node))])
     neighbours, n_fresh = index.neighbours, int(is_node.sum())
     if n_fresh:
-        neighbours = _linked(_codes(every, own, n_threads), neighbours, n_fresh, n_threads)
+        neighbours = _linked(codes_of(every, own, n_threads), neighbours, n_fresh, n_threads)
     node_of_row = np.concatenate([index.node_of_row(), node_of_row])
     return _index(index, every, own, neighbours, index.entries, node_of_row)
 
@@ -101,7 +104,7 @@ def without_rows(index: GraphIndex, kept: NDArray[np.int64], n_threads: int = 1)
     left, neighbours = np.flatnonzero(stays), index.neighbours
     losing = _losing(neighbours, left, stays)
     if len(losing):
-        codes = _codes(index.vectors, index.bias, n_threads)
+        codes = codes_of(index.vectors, index.bias, n_threads)
         neighbours = _repaired(codes, neighbours, losing, stays, n_threads)
     new_ids = np.full(len(stays) + 1, -1, np.int32)  # the last is that of no node
     new_ids[left] = np.arange(len(left))
@@ -119,13 +122,12 @@ def _index(
     like: GraphIndex, vectors: Floats, bias: Floats, neighbours: Ids, entries: Ids, node_of_row: Ids
 ) -> GraphIndex:
     """Return an index with entries at the largest biases, too, and from which all is reached."""
-    members = np.argsort(node_of_row, kind="stable").astype(np.int32)
-    counts = np.bincount(node_of_row, minlength=len(vectors))
+    members, starts = grouped(node_of_row, len(vectors))
     return GraphIndex(
         vectors,
         neighbours,
         reachable_entries(neighbours, with_biased(entries, bias)),
-        np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
+        starts,
         members,
         bias=bias,
         beam=like.beam,
@@ -135,7 +137,7 @@ def _index(
 
 def _nodes_of(index: GraphIndex, vectors: Floats, bias: Floats) -> tuple[Ids, Mask]:
     """Return the node of each new row, and which rows equal no node and no row before them."""
-    likely = np.flatnonzero(np.isin(_hashes(index.vectors), _hashes(vectors)))
+    likely = np.flatnonzero(np.isin(hashes_of(index.vectors), hashes_of(vectors)))
     nodes = {_bytes_of(index.vectors, index.bias, node): node for node in likely.tolist()}
     node_of_row, is_node = np.empty(len(vectors), np.int32), np.zeros(len(vectors), np.bool_)
     n_nodes = len(index.vectors)
@@ -146,28 +148,15 @@ def _nodes_of(index: GraphIndex, vectors: Floats, bias: Floats) -> tuple[Ids, Ma
     return node_of_row, is_node
 
 
-def _hashes(vectors: Floats) -> NDArray[np.uint64]:
-    hashes = np.empty(len(vectors), np.uint64)
-    hash_rows(read_only(vectors, np.float32).view(np.uint32), 0, len(vectors), hashes)
-    return hashes
-
-
 def _bytes_of(vectors: Floats, bias: Floats, row: int) -> bytes:
     """Return what equal rows have equal."""
     return bytes(vectors[row]) + bytes(bias[row : row + 1])
 
 
-def _codes(vectors: Floats, bias: Floats, n_threads: int) -> ByteCodes:
-    """Return the codes of all vectors, with their bias."""
-    own, added = read_only(vectors, np.float32), read_only(bias, np.float32)
-    every = np.arange(len(own), dtype=np.int32)
-    return byte_codes(own, added, code_unit(own, added), every, n_threads)
-
-
 def _linked(codes: ByteCodes, old: Ids, n_fresh: int, n_threads: int) -> Ids:
     """Return the edges of all nodes, of which the last have none yet."""
     n_old, width = old.shape
-    near = _nearest(codes, n_old, n_fresh, _CANDIDATES_PER_EDGE * width, n_threads)
+    near = _nearest(codes, n_old, _CANDIDATES_PER_EDGE * width, n_threads)
     edges = _thinned_out(codes, near, width, n_threads)
     fresh = np.arange(n_old, n_old + n_fresh)
     changed = np.union1d(edges[edges >= 0], fresh).astype(np.int32)
@@ -183,18 +172,10 @@ def _linked(codes: ByteCodes, old: Ids, n_fresh: int, n_threads: int) -> Ids:
     return neighbours
 
 
-def _nearest(codes: ByteCodes, first: int, n: int, n_wanted: int, n_threads: int) -> Keys:
-    """Return lists of what is nearest to consecutive rows, themselves left out."""
-    keys = empty_keys(n, n_wanted + 1)
-    over_row_chunks(
-        lambda start, stop: nearest_rows(
-            codes, first + start, first + stop, codes, keys[start:stop], has_tiles()
-        ),
-        n,
-        n_threads=n_threads,
-        chunk=_ROWS_AT_ONCE,
-    )
-    return without_own(keys, row_of(keys), np.arange(first, first + n))
+def _nearest(codes: ByteCodes, first: int, n_wanted: int, n_threads: int) -> Keys:
+    """Return lists of what is nearest to the rows from the first on, themselves left out."""
+    keys = nearest_keys(codes, codes, n_wanted + 1, n_threads, first)
+    return without_own(keys, row_of(keys), np.arange(first, first + len(keys)))
 
 
 def _thinned_out(codes: ByteCodes, near: Keys, width: int, n_threads: int) -> Ids:
@@ -207,22 +188,6 @@ def _thinned_out(codes: ByteCodes, near: Keys, width: int, n_threads: int) -> Id
 
     over_row_chunks(work, len(near), n_threads=n_threads, chunk=_ROWS_AT_ONCE)
     return edges
-
-
-def _keys(codes: ByteCodes, rows: NDArray[np.integer], listed: Ids, n_threads: int) -> Keys:
-    """Return the keys of what is listed for each of some rows."""
-    keys, own, others = (
-        np.empty(listed.shape, np.int64),
-        rows.astype(np.int32),
-        read_only(listed, np.int32),
-    )
-    over_row_chunks(
-        lambda start, stop: keys_of_listed(codes, own, others, start, stop, keys),
-        len(own),
-        n_threads=n_threads,
-        chunk=_ROWS_AT_ONCE,
-    )
-    return keys
 
 
 def _back(edges: Ids, sources: NDArray[np.int64], targets: Ids) -> tuple[NDArray[np.int64], Ids]:
@@ -250,7 +215,9 @@ def _repaired(codes: ByteCodes, neighbours: Ids, losing: Ids, stays: Mask, n_thr
 
     def work(start: int, stop: int) -> None:
         rows = losing[start:stop]
-        keys = _keys(codes, rows, _round(neighbours, rows, stays), 1)
+        listed = read_only(_round(neighbours, rows, stays), np.int32)
+        keys = np.empty(listed.shape, np.int64)
+        keys_of_listed(codes, rows, listed, keys)
         near = _falling(keys, _CANDIDATES_PER_EDGE * width)
         changed[rows] = _thinned_out(codes, near, width, 1)
 

@@ -2,8 +2,7 @@
 
 One answer, in the order of its steps (`docs/answer.md` follows them):
 
-- text to weighted tokens: `answer_text`, the whole of it; `vocabulary`, `text`, `token_tables`,
-  `digit_sort`
+- text to weighted tokens: `answer_text`, the whole of it; `text`, `token_tables`, `digit_sort`
 - tokens to labels: `answer`, the whole of it; `answer_parts`, what it is given
 - the point's vector: `bag_vector`
 - walks: `coded_graph`, `code_search`, `walk_lanes`; where they start, found once: `own_rows`
@@ -27,7 +26,7 @@ Training:
   `sparse_points`, `shortlists`
 - clusters of labels and points: `clusters`; links between labels: `own_labels`
 
-Graphs and searches by vectors: `graph`, `graph_building`, `listed_keys`, `best_keys`,
+Graphs and searches by vectors: `graph`, `graph_building`, `best_keys`,
 `nearest_codes`, `byte_codes`, `tile_products`.
 
 Texts of a training set: `token_numbers`, `word_order`; twins among them: `word_sets`, `row_keys`;
@@ -38,5 +37,5 @@ How numbers are kept: `rows`, `half_numbers`, `byte_rows`, `packed_codes`, `pack
 
 How code is written out for a processor: `instructions`, `lanes`, `sparse_lanes`, `byte_products`,
 `prefetch`, `exponential`; random numbers in it: `random_bits`. How it is compiled, kept and called:
-`jit`, `code_cache`, `handle`, `arrays`.
+`jit`, `code_cache`, `handle`, `arrays`, `growing`.
 """

@@ -1,7 +1,7 @@
 """One point at a time from its bag of tokens to its best labels: the whole of a prediction.
 
-What `longtail.compiled.blended.BlendedScorer` does batch by batch is done here by one compiled
-call, a row at a time, with scratch that stays in the processor's cache. Whatever a damaged file
+What `longtail.blend.encoded.EncodedScorer` does batch by batch is done here by one compiled call, a
+row at a time, with scratch that stays in the processor's cache. Whatever a damaged file
 says, nothing is read or written out of bounds: every id that comes from a table is compared with
 the length of the table that it points into.
 """
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.kernels.bag_vector import unit_bag_vector
+from longtail.kernels.blend import SMALLEST_SIMILARITY
 from longtail.kernels.byte_rows import split_query
 from longtail.kernels.code_search import (
     first_homes,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["answer_bag", "answer_bags", "near_rows"]
 
-_SMALLEST_SIMILARITY = np.float32(1e-6)
 _N_HOMES = 16
 
 
@@ -279,7 +279,7 @@ def _vote(
         if not 0 <= near[j] < len(starts) - 1:
             continue
         # Never quite 0, which would mark a label that has no vote.
-        weight = max(similarities[j], _SMALLEST_SIMILARITY) ** 2
+        weight = max(similarities[j], SMALLEST_SIMILARITY) ** 2
         first, after = span_of(starts, near[j], len(labels))
         for place in range(first, after):
             label = labels[place]

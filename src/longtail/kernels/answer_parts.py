@@ -40,7 +40,7 @@ class Head(NamedTuple):
 
 
 class Answerer(NamedTuple):
-    """Everything that a prediction looks at; see `longtail.compiled.blended.BlendedScorer`.
+    """Everything that a prediction looks at; see `longtail.blend.blend.Blend`.
 
     Attributes
     ----------

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from longtail.kernels.jit import fast_kernel, kernel
+from longtail.kernels.exact import dot
+from longtail.kernels.jit import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,15 +50,6 @@ class AttentionWeights(NamedTuple):
     second_bias: Floats
 
 
-@fast_kernel
-def _dot(a: Floats, b: Floats) -> np.float32:
-    """Return the product of two vectors."""
-    total: np.float32 = np.float32(0)
-    for i in range(len(a)):
-        total += a[i] * b[i]
-    return total
-
-
 @kernel
 def _sigmoid(x: np.float32) -> np.float32:
     """Return 1 / (1 + exp(-x)), without overflow."""
@@ -77,7 +69,7 @@ def _run_lstm(
     for t in range(n_words):
         place = first + step * t
         for g in range(4 * size):
-            sums[g] = gates[g] + _dot(inputs[g], sequence[place]) + _dot(states[g], hidden)
+            sums[g] = gates[g] + dot(inputs[g], sequence[place]) + dot(states[g], hidden)
         for j in range(size):
             kept = _sigmoid(sums[size + j]) * cell[j]
             cell[j] = kept + _sigmoid(sums[j]) * np.tanh(sums[2 * size + j])
@@ -101,7 +93,7 @@ def _logit(
     n_words = len(states)
     largest = np.float32(-np.inf)
     for t in range(n_words):
-        share[t] = _dot(label, states[t])
+        share[t] = dot(label, states[t])
         largest = max(largest, share[t])
     total, fits = np.float32(0), np.float32(0)
     for t in range(n_words):
@@ -120,7 +112,7 @@ def _logit(
         for f in range(len(bias)):
             logit += output[f] * hidden[f]
     for g in range(len(weights.second)):
-        value = _dot(weights.second[g], hidden) + weights.second_bias[g]
+        value = dot(weights.second[g], hidden) + weights.second_bias[g]
         logit += output[g] * max(value, np.float32(0))
     return logit
 
@@ -168,7 +160,7 @@ def score_candidates(
         projected = np.empty((n_words, n_hidden), np.float32)
         for t in range(n_words):
             for f in range(n_hidden):
-                projected[t, f] = _dot(weights.hidden[f], states[t])
+                projected[t, f] = dot(weights.hidden[f], states[t])
         share, hidden = np.empty(n_words, np.float32), np.empty(n_hidden, np.float32)
         for c in range(candidates.shape[1]):
             if candidates[i, c] >= 0:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.kernels.half_numbers import widened
+from longtail.kernels.instructions import LANES
 from longtail.kernels.jit import fast_kernel, kernel
-from longtail.kernels.lanes import LANES, sum_lanes
+from longtail.kernels.lanes import sum_lanes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -34,6 +34,7 @@ from longtail.kernels.byte_products import (
     sums_of_each,
     sums_of_sixteen,
 )
+from longtail.kernels.instructions import LANES, LINE, in_lanes, load, store
 from longtail.kernels.jit import fast_kernel, kernel, lean_kernel, over_row_chunks
 
 if TYPE_CHECKING:
@@ -73,10 +74,9 @@ NUMBERS_OF_BIAS = 16
 _SHARE_OF_BIAS = np.float32(NUMBERS_OF_BIAS**-0.5)
 MAX_DIMENSION = 1 << 16
 _BYTE, _SHORT, _INT, _LONG = (ir.IntType(n) for n in (8, 16, 32, 64))
-_LINE, _LANES = 64, 16  # bytes, and sums of four products of them
 _FLOAT = ir.FloatType()
-_BYTES, _INTS = ir.VectorType(_BYTE, _LINE), ir.VectorType(_INT, _LANES)
-_SHORTS, _EIGHT_INTS = ir.VectorType(_SHORT, _LANES), ir.VectorType(_INT, _LANES // 2)
+_BYTES, _INTS = ir.VectorType(_BYTE, LINE), ir.VectorType(_INT, LANES)
+_SHORTS, _EIGHT_INTS = ir.VectorType(_SHORT, LANES), ir.VectorType(_INT, LANES // 2)
 
 
 class ByteCodes(NamedTuple):
@@ -137,9 +137,9 @@ def byte_codes(
     n_threads : int
     """
     n_numbers = vectors.shape[1] + (NUMBERS_OF_BIAS if len(bias) else 0)
-    width = -(-n_numbers // _LINE) * _LINE
-    room = np.empty(len(rows) * width + _LINE, np.uint8)
-    first = -room.ctypes.data % _LINE  # each row on cache lines of its own
+    width = -(-n_numbers // LINE) * LINE
+    room = np.empty(len(rows) * width + LINE, np.uint8)
+    first = -room.ctypes.data % LINE  # each row on cache lines of its own
     codes = room[first : first + len(rows) * width].reshape(len(rows), width)
     factors = np.empty(len(rows), np.float32)
     arrays = vectors, bias, rows, np.float32(unit), codes, factors
@@ -238,8 +238,7 @@ class CodedRows:
 
     def line(self, start: Any, offset: Any) -> Any:
         """Load a cache line of the row that begins somewhere."""
-        there = self.builder.gep(start, [offset])
-        return self.builder.load(self.builder.bitcast(there, _BYTES.as_pointer()), align=1)
+        return load(self.builder, self.builder.gep(start, [offset]), _BYTES)
 
     def excess(self, row: Any) -> Any:
         """Return what products are too much."""
@@ -247,8 +246,7 @@ class CodedRows:
 
     def factors_from(self, row: Any, kind: Any) -> Any:
         """Return the factors of consecutive rows, of which `row` is the first."""
-        there = self.builder.gep(self.numbers[-1], [row])
-        return self.builder.load(self.builder.bitcast(there, kind.as_pointer()), align=4)
+        return load(self.builder, self.builder.gep(self.numbers[-1], [row]), kind, align=4)
 
     def factors(self, rows: list[Any]) -> Any:
         """Return the factors of some rows."""
@@ -272,14 +270,12 @@ def _tile(
     for query in asking:
         begin = ir.Constant(_INTS, None)
         begin = builder.insert_element(begin, builder.neg(queries.excess(query)), _INT(0))
-        for _ in rows:
-            totals.append(cgutils.alloca_once(builder, _INTS))
-            builder.store(begin, totals[-1])
+        totals += [cgutils.alloca_once_value(builder, begin) for _ in rows]
     firsts = [queries.at(query) for query in asking]
     starts = [codes.at(row) for row in rows]
-    n_lines = builder.udiv(codes.width, _LONG(_LINE))
+    n_lines = builder.udiv(codes.width, _LONG(LINE))
     with cgutils.for_range(builder, n_lines) as loop:
-        offset = builder.mul(loop.index, _LONG(_LINE))
+        offset = builder.mul(loop.index, _LONG(LINE))
         own = [queries.line(first, offset) for first in firsts]
         for j, start in enumerate(starts):
             line = codes.line(start, offset)
@@ -301,8 +297,8 @@ def _tile_of_pairs(
         totals += [cgutils.alloca_once_value(builder, begin) for _ in rows]
     firsts = [queries.at(query) for query in asking]
     starts = [codes.at(row) for row in rows]
-    with cgutils.for_range_slice(builder, _LONG(0), codes.width, _LONG(_LINE)) as (line, _i):
-        for k in range(0, _LINE, _LANES):
+    with cgutils.for_range_slice(builder, _LONG(0), codes.width, _LONG(LINE)) as (line, _i):
+        for k in range(0, LINE, LANES):
             offset = builder.add(line, _LONG(k))
             own = [builder.sext(sixteen_bytes(builder, first, offset), _SHORTS) for first in firsts]
             for j, start in enumerate(starts):
@@ -376,16 +372,11 @@ def products_of_range(
             for i in range(N_AT_ONCE):
                 four = picked(builder, sums, sums, list(range(4 * i, 4 * i + 4)))
                 column = builder.add(builder.mul(_LONG(i), n_columns), builder.sub(j, begin))
-                _store(builder, four, builder.gep(target.data, [column]))
+                store(builder, four, builder.gep(target.data, [column]))
         return context.get_dummy_value()
 
     own_type = types.void(queries, which, first, vectors, start, stop, products)
     return own_type, generate
-
-
-def _store(builder: Any, numbers: Any, there: Any) -> None:
-    """Store some numbers side by side."""
-    builder.store(numbers, builder.bitcast(there, numbers.type.as_pointer()), align=4)
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
@@ -422,7 +413,7 @@ def products_of_listed(
                 some.append(builder.sext(row, _LONG))
             sums = sums_of_each(builder, _tile(context, builder, own, [_LONG(0)], table, some))
             sums = scaled(builder, sums, factors, table.factors(some))
-            _store(builder, sums, builder.gep(target, [j]))
+            store(builder, sums, builder.gep(target, [j]))
         return context.get_dummy_value()
 
     return types.void(queries, vectors, rows, n_rows, products), generate
@@ -450,11 +441,9 @@ def at_least(_: Any, numbers: Any, row: Any, least: Any) -> Any:
         first = builder.mul(context.cast(builder, arguments[1], row, types.intp), n_columns)
         limit = context.cast(builder, arguments[2], least, types.int32)
         wide = ir.VectorType(_INT, N_MASKED)
-        one = builder.insert_element(ir.Constant(wide, ir.Undefined), limit, _INT(0))
-        limits = picked(builder, one, one, [0] * N_MASKED)
-        there = builder.gep(array.data, [first])
-        own = builder.load(builder.bitcast(there, wide.as_pointer()), align=4)
-        return builder.bitcast(builder.icmp_signed(">=", own, limits), _LONG)
+        own = load(builder, builder.gep(array.data, [first]), wide, align=4)
+        reach = builder.icmp_signed(">=", own, in_lanes(builder, limit, wide))
+        return builder.bitcast(reach, _LONG)
 
     return types.uint64(numbers, row, least), generate
 

@@ -11,7 +11,7 @@ from typing import Any
 from llvmlite import binding, ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils
 
-from longtail.kernels.instructions import has
+from longtail.kernels.instructions import LANES, LINE, has, load
 
 __all__ = [
     "add_products",
@@ -26,11 +26,10 @@ __all__ = [
 
 binding.initialize_native_asmparser()
 
-_LINE, _LANES = 64, 16  # bytes, and sums of four products of them
 _BYTE, _SHORT, _INT = (ir.IntType(n) for n in (8, 16, 32))
-_BYTES, _INTS = ir.VectorType(_BYTE, _LINE), ir.VectorType(_INT, _LANES)
-_SIXTEEN_BYTES = ir.VectorType(_BYTE, _LANES)
-_SHORTS, _EIGHT_INTS = ir.VectorType(_SHORT, _LANES), ir.VectorType(_INT, _LANES // 2)
+_BYTES, _INTS = ir.VectorType(_BYTE, LINE), ir.VectorType(_INT, LANES)
+_SIXTEEN_BYTES = ir.VectorType(_BYTE, LANES)
+_SHORTS, _EIGHT_INTS = ir.VectorType(_SHORT, LANES), ir.VectorType(_INT, LANES // 2)
 
 
 def add_products(context: Any, builder: Any, total: Any, row: Any, query: Any) -> Any:
@@ -50,8 +49,8 @@ def add_small_products(
         for row, query in zip(rows, queries, strict=True):
             total = add_products(context, builder, total, row, query)
         return total
-    half = _LINE // 2
-    ones = ir.Constant(_SHORTS, [1] * _LANES)
+    half = LINE // 2
+    ones = ir.Constant(_SHORTS, [1] * LANES)
     sums = []
     for first in (0, half):
         part = list(range(first, first + half))
@@ -60,19 +59,19 @@ def add_small_products(
             own, other = (picked(builder, block, block, part) for block in (row, query))
             pairs = builder.add(pairs, _pairs_of_bytes(builder, own, other))
         sums.append(pairs_of_shorts(builder, pairs, ones))
-    return builder.add(total, picked(builder, sums[0], sums[1], list(range(_LANES))))
+    return builder.add(total, picked(builder, sums[0], sums[1], list(range(LANES))))
 
 
 def _add_in_pairs(builder: Any, total: Any, row: Any, query: Any) -> Any:
     """Add products by an instruction for sums of two products of 16 bits."""
-    for first in range(0, _LINE, 2 * _LANES):
+    for first in range(0, LINE, 2 * LANES):
         sums = []
-        for begin in (first, first + _LANES):
-            part = list(range(begin, begin + _LANES))
+        for begin in (first, first + LANES):
+            part = list(range(begin, begin + LANES))
             own = builder.zext(picked(builder, row, row, part), _SHORTS)
             other = builder.sext(picked(builder, query, query, part), _SHORTS)
             sums.append(pairs_of_shorts(builder, own, other))
-        total = builder.add(total, picked(builder, sums[0], sums[1], list(range(_LANES))))
+        total = builder.add(total, picked(builder, sums[0], sums[1], list(range(LANES))))
     return total
 
 
@@ -95,8 +94,8 @@ def _pairs_of_bytes(builder: Any, row: Any, query: Any) -> Any:
 
 def _add_widened(builder: Any, total: Any, row: Any, query: Any) -> Any:
     """Add products by instructions that any processor has."""
-    for first in range(0, _LINE, _LANES):
-        part = list(range(first, first + _LANES))
+    for first in range(0, LINE, LANES):
+        part = list(range(first, first + LANES))
         own = builder.zext(picked(builder, row, row, part), _INTS)
         other = builder.sext(picked(builder, query, query, part), _INTS)
         total = builder.add(total, builder.mul(own, other))
@@ -145,13 +144,13 @@ def sums_of_each(builder: Any, totals: list[Any]) -> Any:
 def sums_of_sixteen(builder: Any, totals: list[Any]) -> Any:
     """Return the sums of sixteen vectors, as a vector of sixteen."""
     fours = [totals[i : i + 4] for i in range(0, len(totals), 4)]
-    if totals[0].type.count == _LANES:
+    if totals[0].type.count == LANES:
         quarters = [_sums_of_four(builder, four) for four in fours]
-        pairs = [_paired(builder, quarters[i], quarters[i + 1], 4, _LANES) for i in (0, 2)]
-        return _paired(builder, pairs[0], pairs[1], 4, _LANES)
+        pairs = [_paired(builder, quarters[i], quarters[i + 1], 4, LANES) for i in (0, 2)]
+        return _paired(builder, pairs[0], pairs[1], 4, LANES)
     sums = [sums_of_each(builder, four) for four in fours]
     halves = [picked(builder, sums[i], sums[i + 1], list(range(8))) for i in (0, 2)]
-    return picked(builder, halves[0], halves[1], list(range(_LANES)))
+    return picked(builder, halves[0], halves[1], list(range(LANES)))
 
 
 def multiplies_pairs(context: Any) -> bool:
@@ -161,5 +160,4 @@ def multiplies_pairs(context: Any) -> bool:
 
 def sixteen_bytes(builder: Any, start: Any, offset: Any) -> Any:
     """Load sixteen bytes of a row that begins somewhere."""
-    there = builder.bitcast(builder.gep(start, [offset]), _SIXTEEN_BYTES.as_pointer())
-    return builder.load(there, align=1)
+    return load(builder, builder.gep(start, [offset]), _SIXTEEN_BYTES)

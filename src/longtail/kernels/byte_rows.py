@@ -21,7 +21,7 @@ from longtail.kernels.byte_products import (
     sixteen_bytes,
     sums_of_each,
 )
-from longtail.kernels.instructions import load_first
+from longtail.kernels.instructions import LANES, LINE, in_lanes, load, load_first, store
 from longtail.kernels.jit import fast_lean_kernel
 from longtail.kernels.prefetch import fetch_row
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 __all__ = ["SplitQuery", "products_of_bytes", "split_query", "split_width"]
 
-_LINE, _LANES, _AT_ONCE, _AHEAD = 64, 16, 4, 8  # bytes, sums, rows, rows
+_AT_ONCE, _AHEAD = 4, 8  # rows
 _LARGEST = np.float32(16256)  # 128 times 127: both numbers fit in eight bits
 _FIRST_BIT = 128
 _BYTE, _INT, _LONG, _FLOAT = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
-_BYTES, _INTS = ir.VectorType(_BYTE, _LINE), ir.VectorType(_INT, _LANES)
-_SHORTS, _EIGHT_INTS = ir.VectorType(ir.IntType(16), _LANES), ir.VectorType(_INT, _LANES // 2)
+_BYTES, _INTS = ir.VectorType(_BYTE, LINE), ir.VectorType(_INT, LANES)
+_SHORTS, _EIGHT_INTS = ir.VectorType(ir.IntType(16), LANES), ir.VectorType(_INT, LANES // 2)
 _FOUR_INTS, _FOUR_FLOATS = ir.VectorType(_INT, _AT_ONCE), ir.VectorType(_FLOAT, _AT_ONCE)
 
 
@@ -55,7 +55,7 @@ class SplitQuery(NamedTuple):
 
 def split_width(dimension: int) -> int:
     """Return how many numbers a half of a query of such a dimension takes: whole cache lines."""
-    return -(-dimension // _LINE) * _LINE
+    return -(-dimension // LINE) * LINE
 
 
 @fast_lean_kernel
@@ -82,7 +82,7 @@ def _row_line(context: Any, builder: Any, start: Any, offset: Any, n_bytes: Any)
     """Load a cache line of a row of signed bytes, 128 added to each; zeros behind its end."""
     n_left = builder.trunc(builder.sub(n_bytes, offset), _INT)
     bytes_ = load_first(context, builder, builder.gep(start, [offset]), _BYTES, n_left)
-    return builder.xor(bytes_, ir.Constant(_BYTES, [_FIRST_BIT] * _LINE))
+    return builder.xor(bytes_, ir.Constant(_BYTES, [_FIRST_BIT] * LINE))
 
 
 def _sums(
@@ -91,14 +91,13 @@ def _sums(
     """Return the sums of products of both halves of a query with four rows."""
     if multiplies_pairs(context):
         return _sums_of_pairs(context, builder, query, width, starts, n_bytes)
-    totals = [[cgutils.alloca_once(builder, _INTS) for _ in starts] for _half in range(2)]
-    for total in (*totals[0], *totals[1]):
-        builder.store(ir.Constant(_INTS, None), total)
-    with cgutils.for_range_slice(builder, _LONG(0), width, _LONG(_LINE)) as (offset, _):
+    zeros = ir.Constant(_INTS, None)
+    totals = [[cgutils.alloca_once_value(builder, zeros) for _ in starts] for _half in range(2)]
+    with cgutils.for_range_slice(builder, _LONG(0), width, _LONG(LINE)) as (offset, _):
         lines = [_row_line(context, builder, start, offset, n_bytes) for start in starts]
         for half in range(2):
             there = builder.gep(query, [builder.add(offset, builder.mul(_LONG(half), width))])
-            own = builder.load(builder.bitcast(there, _BYTES.as_pointer()), align=1)
+            own = load(builder, there, _BYTES)
             for line, total in zip(lines, totals[half], strict=True):
                 more = add_products(context, builder, builder.load(total), line, own)
                 builder.store(more, total)
@@ -116,12 +115,12 @@ def _sums_of_pairs(
     """
     totals = [cgutils.alloca_once_value(builder, ir.Constant(_EIGHT_INTS, None)) for _ in starts]
     low_half = builder.gep(query, [width])
-    shift = ir.Constant(_SHORTS, [7] * _LANES)
+    shift = ir.Constant(_SHORTS, [7] * LANES)
 
     def add(offset: Any, rows: list[Any]) -> None:
         """Add the products of one cache line of each row."""
-        for k in range(0, _LINE, _LANES):
-            at, part = builder.add(offset, _LONG(k)), list(range(k, k + _LANES))
+        for k in range(0, LINE, LANES):
+            at, part = builder.add(offset, _LONG(k)), list(range(k, k + LANES))
             high, low = (
                 builder.sext(sixteen_bytes(builder, half, at), _SHORTS)
                 for half in (query, low_half)
@@ -132,11 +131,9 @@ def _sums_of_pairs(
                 more = pairs_of_shorts(builder, levels, own)
                 builder.store(builder.add(builder.load(total), more), total)
 
-    n_whole = builder.and_(n_bytes, _LONG(-_LINE))
-    with cgutils.for_range_slice(builder, _LONG(0), n_whole, _LONG(_LINE)) as (offset, _):
-        there = [builder.gep(start, [offset]) for start in starts]
-        kind = _BYTES.as_pointer()
-        add(offset, [builder.load(builder.bitcast(one, kind), align=1) for one in there])
+    n_whole = builder.and_(n_bytes, _LONG(-LINE))
+    with cgutils.for_range_slice(builder, _LONG(0), n_whole, _LONG(LINE)) as (offset, _):
+        add(offset, [load(builder, builder.gep(start, [offset]), _BYTES) for start in starts])
     n_left = builder.trunc(builder.sub(n_bytes, n_whole), _INT)
     with builder.if_then(builder.icmp_signed(">", n_left, _INT(0))):
         there = [builder.gep(start, [n_whole]) for start in starts]
@@ -148,12 +145,6 @@ def _sums_of_pairs(
         [builder.and_(own, most) for own in sums],
     )
     return [sums_of_each(builder, part) for part in parts]
-
-
-def _in_four(builder: Any, number: Any, kind: Any) -> Any:
-    """Return a number four times."""
-    one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, _INT(0))
-    return builder.shuffle_vector(one, one, ir.Constant(_FOUR_INTS, [0] * _AT_ONCE))
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
@@ -192,10 +183,10 @@ def products_of_bytes(
         first = builder.bitcast(table.data, _BYTE.as_pointer())
         codes = builder.bitcast(halves.data, _BYTE.as_pointer())
         too_much = [
-            _in_four(builder, builder.load(builder.gep(excess.data, [_LONG(i)])), _FOUR_INTS)
+            in_lanes(builder, builder.load(builder.gep(excess.data, [_LONG(i)])), _FOUR_INTS)
             for i in range(2)
         ]
-        step = _in_four(builder, builder.load(unit.data), _FOUR_FLOATS)
+        step = in_lanes(builder, builder.load(unit.data), _FOUR_FLOATS)
 
         def row_at(place: Any) -> Any:
             place = builder.select(builder.icmp_signed("<", place, last), place, last)
@@ -220,8 +211,7 @@ def products_of_bytes(
                 own = builder.load(builder.gep(factors.data, [row]))
                 scale = builder.insert_element(scale, own, _INT(i))
             total = builder.fmul(builder.fmul(total, step), scale)
-            there = builder.bitcast(builder.gep(target.data, [j]), _FOUR_FLOATS.as_pointer())
-            builder.store(total, there, align=4)
+            store(builder, total, builder.gep(target.data, [j]))
         return context.get_dummy_value()
 
     return types.void(query, values, scales, rows, n, products), generate

@@ -1,8 +1,8 @@
 """Compiled loops of label clustering: the walk between labels, and the balanced cut in two.
 
-Random numbers come from a counter (splitmix64: Steele, Lea and Flood, "Fast splittable pseudorandom
-number generators", OOPSLA 2014), started anew for every label and every node of the tree, so that
-no result depends on which thread computed what.
+Random numbers come from a counter, started anew for every label and every node of the tree, so that
+no result depends on which thread computed what. The cut is made by a vector `direction`, from the
+centre of one half to that of the other.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.kernels.jit import fast_kernel, inner_kernel, kernel
+from longtail.kernels.jit import fast_kernel, kernel
 from longtail.kernels.prefetch import prefetch_pair
+from longtail.kernels.random_bits import random_unit
 from longtail.kernels.sparse_lanes import gathered_sum
 
 if TYPE_CHECKING:
@@ -28,45 +29,11 @@ __all__ = [
     "cut_in_half",
     "keep_largest_entries",
     "label_walks",
-    "mixed_bits",
-    "random_unit",
     "split_dense_nodes",
     "split_sparse_nodes",
 ]
 
-_GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
-_FIRST_MIX = np.uint64(0xBF58476D1CE4E5B9)
-_SECOND_MIX = np.uint64(0x94D049BB133111EB)
-_SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11))
-_TO_UNIT = 2.0**-53
 _AHEAD = 4  # rows
-
-
-@inner_kernel
-def mixed_bits(bits: np.uint64) -> np.uint64:
-    """Scramble 64 bits (the output step of splitmix64)."""
-    bits = (bits ^ (bits >> _SHIFTS[0])) * _FIRST_MIX
-    bits = (bits ^ (bits >> _SHIFTS[1])) * _SECOND_MIX
-    return bits ^ (bits >> _SHIFTS[2])
-
-
-@kernel
-def random_unit(seed: int, stream: int, counter: int) -> float:
-    """Return number `counter` of the random stream `stream`, uniform in [0, 1).
-
-    Examples
-    --------
-    >>> from longtail.kernels.clusters import random_unit
-    >>> random_unit(0, 7, 1) == random_unit(0, 7, 1) != random_unit(0, 8, 1)
-    True
-    """
-    start = mixed_bits(mixed_bits(np.uint64(seed) + _GOLDEN_RATIO) + np.uint64(stream))
-    bits = mixed_bits(start + np.uint64(counter) * _GOLDEN_RATIO)
-    return np.float64(bits >> _SHIFTS[3]) * _TO_UNIT
-
-
-# ---------------------------------------------------------------------------------------------
-# The walk over labels and points
 
 
 @kernel
@@ -179,10 +146,6 @@ def label_walks(
         _count_visits(label, visited, ids[label], counts[label])
 
 
-# ---------------------------------------------------------------------------------------------
-# Truncation
-
-
 @kernel
 def keep_largest_entries(starts: Offsets, values: Floats, n_kept: int, keep: Flags) -> None:
     """Mark in `keep` the `n_kept` entries of each CSR row that are largest in size.
@@ -201,10 +164,6 @@ def keep_largest_entries(starts: Offsets, values: Floats, n_kept: int, keep: Fla
             is_tie = sizes[entry] == threshold and n_ties > 0
             n_ties -= is_tie
             keep[first + entry] = is_tie or sizes[entry] > threshold
-
-
-# ---------------------------------------------------------------------------------------------
-# Balanced 2-means of one node, by a vector `direction` = centre 1 - centre 0
 
 
 @kernel

@@ -398,7 +398,7 @@ def nearest_members(
                 prefetch_whole(rows.values, node_of(keys[place + _AHEAD]))
             value = row_dot(point, rows, node) + (bias[node] if len(bias) else np.float32(0))
         else:
-            value = (np.float32(keys[place] >> KEY_BITS) - too_much) * scale * graph.step[0]
+            value = similarity_of(keys[place], too_much, scale, graph.step[0])
         if filled == len(ids) and value < similarities[filled - 1]:
             continue
         first, after = first_members[node], first_members[node + 1]

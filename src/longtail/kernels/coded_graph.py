@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from longtail.kernels.arrays import read_only
+from longtail.kernels.instructions import LANES
 from longtail.kernels.jit import lean_kernel
-from longtail.kernels.lanes import KEYS_AT_ONCE, LANES
+from longtail.kernels.lanes import KEYS_AT_ONCE
 from longtail.kernels.packed_ids import N_SPARE
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from longtail.kernels.growing import grown
 from longtail.kernels.jit import kernel
 from longtail.kernels.random_bits import first_random, next_random
-from longtail.kernels.sparse_points import add_row, copied, grown, margin_of_row, take_weights
+from longtail.kernels.sparse_points import add_row, copied, margin_of_row, take_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,8 +109,8 @@ def train_machines(
                 rows[i] = place_of_point[rows[i]]
             bias[label] = solve(near, rows, signs, stopping, label, dense)
             if n_all + len(features) > len(kept_features):
-                kept_features = grown(kept_features, 2 * (n_all + len(features)))
-                kept_weights = grown(kept_weights, 2 * (n_all + len(features)))
+                kept_features = grown(kept_features, n_all, 2 * (n_all + len(features)))
+                kept_weights = grown(kept_weights, n_all, 2 * (n_all + len(features)))
             room = kept_features[n_all:], kept_weights[n_all:]
             n_kept[label] = take_weights(dense, features, stopping.prune, *room)
             n_all += n_kept[label]
@@ -129,25 +130,27 @@ def _end_of_group(problems: Problems, label: int, last: int) -> int:
 @kernel
 def _points_of_group(problems: Problems, label: int, stop: int) -> Ids:
     """List, ascending, all points of the labels `label` to `stop`, which share a group."""
-    group = problems.group_of_label[label]
-    candidates = problems.candidates[
-        problems.candidate_starts[group] : problems.candidate_starts[group + 1]
-    ]
     positives = problems.positives[problems.positive_starts[label] : problems.positive_starts[stop]]
-    return _union(np.unique(positives), candidates)[0]
+    return _union(np.unique(positives), _candidates_of(problems, label))[0]
 
 
 @kernel
 def points_of_label(problems: Problems, label: int) -> tuple[Ids, Floats]:
     """List a label's points, ascending, and 1 or -1 for each; none if none is positive."""
-    group = problems.group_of_label[label]
-    candidates = problems.candidates[
-        problems.candidate_starts[group] : problems.candidate_starts[group + 1]
-    ]
+    candidates = _candidates_of(problems, label)
     positives = problems.positives[
         problems.positive_starts[label] : problems.positive_starts[label + 1]
     ]
     return _union(positives, candidates if len(positives) else candidates[:0])
+
+
+@kernel
+def _candidates_of(problems: Problems, label: int) -> Ids:
+    """Return the candidates of a label's group."""
+    group = problems.group_of_label[label]
+    return problems.candidates[
+        problems.candidate_starts[group] : problems.candidate_starts[group + 1]
+    ]
 
 
 @kernel

@@ -8,6 +8,7 @@ import numpy as np
 
 from longtail.kernels.jit import kernel
 from longtail.kernels.scoring import best_labels
+from longtail.kernels.sparse_scoring import spread_out, sweep
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,9 +72,7 @@ def leaf_scores(
         How many labels there are.
     """
     n_touched = 0
-    for j in range(len(columns)):
-        if columns[j] < len(dense):
-            dense[columns[j]] = values[j]
+    spread_out(columns, values, dense)
     for root in forest.roots:
         node = root
         while forest.children[node, 0] >= 0:
@@ -87,9 +86,7 @@ def leaf_scores(
                 touched[n_touched] = label
                 n_touched += 1
             totals[label] += forest.leaf_scores[j]
-    for j in range(len(columns)):
-        if columns[j] < len(dense):
-            dense[columns[j]] = 0
+    sweep(columns, dense)
     return n_touched
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "add_reverse_edges",
     "hash_rows",
+    "keys_of_listed",
     "mark_reachable",
     "project_rows",
     "prune_candidates",
@@ -230,6 +231,32 @@ def add_reverse_edges(
         _add_rows(vectors, back, own, lists, capacity, pruner)
         write_best(lists, 0, both)
         _select_diverse(vectors, both, edges[i], pruner)
+
+
+@kernel
+def keys_of_listed(vectors: ByteCodes, rows: Ids, listed: Ids, keys: Keys) -> None:
+    """Write the keys of the rows that are listed for each of some rows.
+
+    Parameters
+    ----------
+    vectors : ByteCodes
+    rows : int32 (n,)
+    listed : int32 (n, n_listed)
+        Rows, or -1.
+    keys : int64 (n, n_listed)
+        Written in the order of `listed`, `LOWEST` for each -1.
+    """
+    n_listed = listed.shape[1]
+    query = new_queries(1, vectors.codes.shape[1])
+    others, products = np.empty(n_listed, np.int32), np.empty(n_listed + N_AT_ONCE, np.int32)
+    for i in range(len(rows)):
+        for place in range(n_listed):
+            others[place] = max(listed[i, place], np.int32(0))
+        write_query(vectors, rows[i], query, 0)
+        products_of_listed(query, vectors, others, n_listed, products)
+        for place in range(n_listed):
+            other = listed[i, place]
+            keys[i, place] = key_of(products[place], other) if other >= 0 else LOWEST
 
 
 @lean_kernel

@@ -6,13 +6,29 @@ bytes of a vector alone: what stands here, or asks here, does the same without t
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils
 
-__all__ = ["first_lanes", "has", "in_lanes", "load_first"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
+__all__ = [
+    "LANES",
+    "LINE",
+    "first_lanes",
+    "has",
+    "in_lanes",
+    "load",
+    "load_first",
+    "looping",
+    "store",
+]
+
+LANES = 16  # numbers of 32 bits in the longest vectors
+LINE = 64  # bytes of a cache line
 _INT = ir.IntType(32)
 
 
@@ -36,6 +52,16 @@ def first_lanes(builder: Any, n: Any, count: int) -> Any:
     )
 
 
+def load(builder: Any, start: Any, kind: Any, align: int = 1) -> Any:
+    """Load the numbers that lie side by side from an address on, as one value."""
+    return builder.load(builder.bitcast(start, kind.as_pointer()), align=align)
+
+
+def store(builder: Any, numbers: Any, start: Any, align: int = 4) -> None:
+    """Store numbers side by side from an address on."""
+    builder.store(numbers, builder.bitcast(start, numbers.type.as_pointer()), align=align)
+
+
 def load_first(context: Any, builder: Any, start: Any, kind: Any, n: Any) -> Any:
     """Load the first `n` numbers of a vector, at least one, and zeros behind them.
 
@@ -57,3 +83,16 @@ def load_first(context: Any, builder: Any, start: Any, kind: Any, n: Any) -> Any
     name = f"llvm.masked.load.v{kind.count}{str(kind.element).replace('float', 'f32')}.p0"
     load = cgutils.get_or_insert_function(builder.module, own, name)
     return builder.call(load, [there, _INT(1), mask, zeros])
+
+
+@contextmanager
+def looping(builder: Any, is_on: Callable[[], Any]) -> Iterator[None]:
+    """Generate a body that is run as long as something holds."""
+    head, body, done = (builder.append_basic_block() for _ in range(3))
+    builder.branch(head)
+    builder.position_at_end(head)
+    builder.cbranch(is_on(), body, done)
+    builder.position_at_end(body)
+    yield
+    builder.branch(head)
+    builder.position_at_end(done)

@@ -13,7 +13,7 @@ from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from longtail.kernels.instructions import has, in_lanes
+from longtail.kernels.instructions import LANES, LINE, has, in_lanes, load, store
 from longtail.kernels.prefetch import fetch_line
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KEYS_AT_ONCE",
-    "LANES",
     "N_ABOVE",
     "dense_layer",
     "falling_ranks",
@@ -31,7 +30,6 @@ __all__ = [
     "sum_lanes",
 ]
 
-LANES = 16
 _OUTPUTS_AT_ONCE = 8  # sums kept in registers, fed by one read of the inputs
 _OUTPUTS_IN_SHORT = 4  # of half the length, of which there are half as many
 _SUMS_AT_ONCE = (20, 8, 4, 1)  # blocks of sixteen whose sums stay in registers
@@ -41,7 +39,6 @@ _FLOATS, _INTS = ir.VectorType(_FLOAT, LANES), ir.VectorType(_INT, LANES)
 _FUSED = ("contract",)
 _HALVES = ir.VectorType(ir.IntType(16), LANES)
 _AHEAD = 8  # entries whose rows of bfloat16 are fetched in advance; with float32 nothing is gained
-_LINE = 64  # bytes
 KEYS_AT_ONCE = 8
 N_ABOVE = 4 * LANES
 _KEYS = ir.VectorType(_LONG, KEYS_AT_ONCE)
@@ -72,16 +69,14 @@ class _Table:
 
     def lanes(self, row: Any, column: Any, kind: Any = _FLOATS) -> Any:
         """Return numbers side by side."""
-        there = self.builder.bitcast(self._at(row, column), kind.as_pointer())
-        return self.builder.load(there, align=4)
+        return load(self.builder, self._at(row, column), kind, align=4)
 
     def floats(self, row: Any, column: Any) -> Any:
         """Return numbers side by side as float32, whichever kind they are."""
         if not self.is_half:
             return self.lanes(row, column)
         builder = self.builder
-        there = builder.bitcast(self._at(row, column), _HALVES.as_pointer())
-        bits = builder.zext(builder.load(there, align=2), _INTS)
+        bits = builder.zext(load(builder, self._at(row, column), _HALVES, align=2), _INTS)
         upper = builder.shl(bits, ir.Constant(_INTS, [16] * LANES))
         return builder.bitcast(upper, _FLOATS)
 
@@ -90,12 +85,11 @@ class _Table:
         builder = self.builder
         start = builder.bitcast(self._at(row, column), ir.IntType(8).as_pointer())
         for line in range(n_lines):
-            fetch_line(builder, builder.gep(start, [_LONG(_LINE * line)]))
+            fetch_line(builder, builder.gep(start, [_LONG(LINE * line)]))
 
     def write(self, value: Any, row: Any, column: Any) -> None:
         """Write numbers side by side."""
-        there = self.builder.bitcast(self._at(row, column), value.type.as_pointer())
-        self.builder.store(value, there, align=4)
+        store(self.builder, value, self._at(row, column))
 
 
 def _tables(context: Any, builder: Any, kinds: Sequence[Any], values: Sequence[Any]) -> list[Any]:
@@ -176,7 +170,7 @@ def _add_rows(
             ahead = builder.add(entry, _LONG(_AHEAD))
             ahead = builder.select(builder.icmp_signed("<", ahead, last), ahead, last)
             later = builder.sext(columns.number(ahead), _LONG)
-            table.fetch(later, start, -(-2 * LANES * n // _LINE))
+            table.fetch(later, start, -(-2 * LANES * n // LINE))
         for place, one in zip(places, sums, strict=True):
             product = builder.fmul(weight, table.floats(row, place), flags=_FUSED)
             builder.store(builder.fadd(builder.load(one), product, flags=_FUSED), one)

@@ -32,13 +32,14 @@ from longtail.kernels.byte_codes import (
     products_of_range,
     write_query,
 )
-from longtail.kernels.jit import kernel, lean_kernel
+from longtail.kernels.jit import kernel, lean_kernel, over_row_chunks
 from longtail.kernels.lanes import KEYS_AT_ONCE
 from longtail.kernels.tile_products import (
     MOST_TILED,
     N_TILED,
     begin_tiles,
     end_tiles,
+    has_tiles,
     products_of_tiles,
 )
 
@@ -54,6 +55,7 @@ __all__ = [
     "empty_keys",
     "join_clusters",
     "key_of",
+    "nearest_keys",
     "nearest_rows",
     "row_of",
     "rows_in",
@@ -63,12 +65,27 @@ __all__ = [
 _BITS, _LAST = np.int64(32), np.int64((1 << 31) - 1)
 # Rows that are compared with as many others as a run holds, and then these products are looked at.
 _ROWS_AT_ONCE, _RUN = 16, 2048
+_CHUNK = 64  # rows that one thread takes: few are shared out, too
 
 
 def empty_keys(n_rows: int, capacity: int) -> Keys:
     """Return empty lists for at least so many keys each, (n_rows, 1 + a multiple of eight)."""
     keys = np.full((n_rows, 1 + -(-capacity // KEYS_AT_ONCE) * KEYS_AT_ONCE), LOWEST)
     keys[:, 0] = HIGHEST
+    return keys
+
+
+def nearest_keys(
+    vectors: ByteCodes, others: ByteCodes, n_wanted: int, n_threads: int, first: int = 0
+) -> Keys:
+    """Return lists of the nearest of `others` to each row from `first` on; see `nearest_rows`."""
+    n_rows = len(vectors.factors) - first
+    keys = empty_keys(n_rows, n_wanted)
+
+    def work(start: int, stop: int) -> None:
+        nearest_rows(vectors, first + start, first + stop, others, keys[start:stop], has_tiles())
+
+    over_row_chunks(work, n_rows, n_threads=n_threads, chunk=_CHUNK)
     return keys
 
 

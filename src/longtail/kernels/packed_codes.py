@@ -8,7 +8,6 @@ half a block where that is enough: its bytes hold numbers ``t`` and ``t + 32`` o
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +16,20 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from longtail.kernels.byte_products import add_small_products, sums_of_each
-from longtail.kernels.instructions import has, in_lanes
+from longtail.kernels.instructions import (
+    LANES,
+    LINE,
+    first_lanes,
+    has,
+    in_lanes,
+    load,
+    looping,
+    store,
+)
 from longtail.kernels.jit import fast_lean_kernel, lean_kernel, over_row_chunks
 from longtail.kernels.prefetch import fetch_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
@@ -43,13 +49,12 @@ __all__ = [
     "write_packed_codes",
 ]
 
-BLOCK = 64  # bytes: a cache line
+BLOCK = LINE  # bytes
 HALF_BLOCK = BLOCK // 2
 MIDDLE = np.float32(7.5)
 _LARGEST = np.float32(2.7)  # standard deviations: what is beyond is cut
 _BYTE, _NUMBER, _LONG = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _BYTES = ir.VectorType(_BYTE, BLOCK)
-_LANES = 16
 _AHEAD = 8  # rows
 _MOST_SUMMED = 5 * HALF_BLOCK  # bytes of each row, whose sums fill twenty registers
 _MOST_IN_SHORT = 2 * HALF_BLOCK  # of half the length, of which there are half as many
@@ -62,7 +67,9 @@ def packed_width(dimension: int) -> int:
     return -(-dimension // BLOCK) * HALF_BLOCK
 
 
-def pack_rows(vectors: Floats, n_threads: int = 1) -> tuple[Packed, Floats]:
+def pack_rows(
+    vectors: Floats, n_threads: int = 1, step: Floats | None = None
+) -> tuple[Packed, Floats]:
     """Return the codes of all rows, uint8 (n_rows, packed_width(d)), and the step (1,) float32.
 
     Each row is on cache lines of its own.
@@ -72,25 +79,36 @@ def pack_rows(vectors: Floats, n_threads: int = 1) -> tuple[Packed, Floats]:
     vectors : float32 (n_rows, d)
     n_threads : int
         The codes do not depend on it.
+    step : float32 (1,) or None
+        Between two codes; None, or a step of 0, for what fits the vectors.
     """
     shape = len(vectors), packed_width(vectors.shape[1])
     room = np.zeros(shape[0] * shape[1] + BLOCK, np.uint8)
     first = -room.ctypes.data % BLOCK
     codes = room[first : first + shape[0] * shape[1]].reshape(shape)
+    if step is not None and step[0] > 0:
+        inverse = np.float32(1 / step[0])
+    else:
+        deviation = _deviation(vectors, n_threads)
+        inverse = np.float32(MIDDLE / (_LARGEST * deviation) if deviation > 0 else 0)
+        step = np.array([_LARGEST * deviation / MIDDLE], np.float32)
+    over_row_chunks(
+        lambda start, stop: write_packed_codes(vectors, start, stop, inverse, codes),
+        len(vectors),
+        n_threads=n_threads,
+    )
+    return codes, step
+
+
+def _deviation(vectors: Floats, n_threads: int) -> np.float64:
+    """Return the standard deviation of all numbers, taken to be around 0."""
     squares = np.zeros(len(vectors))
     over_row_chunks(
         lambda start, stop: sum_squares(vectors, start, stop, squares),
         len(vectors),
         n_threads=n_threads,
     )
-    deviation = np.sqrt(squares.sum() / max(vectors.size, 1))
-    inverse = np.float32(MIDDLE / (_LARGEST * deviation) if deviation > 0 else 0)
-    over_row_chunks(
-        lambda start, stop: write_packed_codes(vectors, start, stop, inverse, codes),
-        len(vectors),
-        n_threads=n_threads,
-    )
-    return codes, np.array([_LARGEST * deviation / MIDDLE], np.float32)
+    return np.float64(np.sqrt(squares.sum() / max(vectors.size, 1)))
 
 
 def unpacked_rows(codes: Packed, step: Floats, dimension: int) -> Floats:
@@ -194,8 +212,7 @@ def packed_products(_: Any, query: Any, codes: Any, rows: Any, n_rows: Any, prod
                 row = builder.zext(builder.load(builder.gep(listed.data, [place])), _LONG)
                 starts.append(builder.gep(codes_bytes, [builder.mul(row, width)]))
             sums = _products_of_rows(context, builder, query_bytes, starts, width)
-            there = builder.gep(target.data, [j])
-            builder.store(sums, builder.bitcast(there, sums.type.as_pointer()), align=4)
+            store(builder, sums, builder.gep(target.data, [j]))
         return context.get_dummy_value()
 
     return types.void(query, codes, rows, n_rows, products), generate
@@ -205,20 +222,20 @@ def _products_of_rows(context: Any, builder: Any, query: Any, starts: list[Any],
     """Return the inner products of a query with the four rows that begin somewhere."""
     step = _LONG(BLOCK)
     n_whole = builder.udiv(width, step)
-    totals = [cgutils.alloca_once(builder, ir.VectorType(_NUMBER, _LANES)) for _ in starts]
-    for total in totals:
-        builder.store(ir.Constant(total.type.pointee, None), total)
+    zeros = ir.Constant(ir.VectorType(_NUMBER, LANES), None)
+    totals = [cgutils.alloca_once_value(builder, zeros) for _ in starts]
     with cgutils.for_range(builder, n_whole) as loop:
         at = builder.mul(loop.index, step)
         first = builder.add(at, at)
-        mine = [_load_block(builder, query, builder.add(first, _LONG(k))) for k in (0, BLOCK)]
+        places = [builder.add(first, _LONG(k)) for k in (0, BLOCK)]
+        mine = [load(builder, builder.gep(query, [place]), _BYTES) for place in places]
         for start, total in zip(starts, totals, strict=True):
             halves = _both_halves(builder, start, at, BLOCK)
             more = add_small_products(context, builder, builder.load(total), halves, mine)
             builder.store(more, total)
     behind = builder.mul(n_whole, step)
     with builder.if_then(builder.icmp_unsigned("<", behind, width)):
-        own = _load_block(builder, query, builder.add(behind, behind))
+        own = load(builder, builder.gep(query, [builder.add(behind, behind)]), _BYTES)
         for start, total in zip(starts, totals, strict=True):
             levels = [_unpacked_half(builder, start, behind)]
             more = add_small_products(context, builder, builder.load(total), levels, [own])
@@ -226,16 +243,10 @@ def _products_of_rows(context: Any, builder: Any, query: Any, starts: list[Any],
     return sums_of_each(builder, [builder.load(total) for total in totals])
 
 
-def _load_block(builder: Any, start: Any, at: Any, kind: Any = _BYTES) -> Any:
-    """Load a block of bytes."""
-    there = builder.bitcast(builder.gep(start, [at]), kind.as_pointer())
-    return builder.load(there, align=1)
-
-
 def _unpacked_half(builder: Any, start: Any, at: Any) -> Any:
     """Load half a block, and return its numbers as a block of bytes."""
     kind = ir.VectorType(_BYTE, HALF_BLOCK)
-    both = _load_block(builder, start, at, kind)
+    both = load(builder, builder.gep(start, [at]), kind)
     low = builder.and_(both, ir.Constant(kind, [15] * HALF_BLOCK))
     high = builder.lshr(both, ir.Constant(kind, [4] * HALF_BLOCK))
     every = ir.Constant(ir.VectorType(_NUMBER, BLOCK), list(range(BLOCK)))
@@ -269,7 +280,7 @@ def sum_packed(_: Any, table: Any, columns: Any, values: Any, scales: Any, total
         first = cgutils.alloca_once_value(builder, _LONG(0))
         most = _MOST_SUMMED if has(context, "avx512f") else _MOST_IN_SHORT
         at_once = most // BLOCK * BLOCK
-        with _looping(builder, lambda: _is_more(builder, width, first, most)):
+        with looping(builder, lambda: _is_more(builder, width, first, most)):
             _sum_part(builder, arrays, builder.load(first), at_once)
             builder.store(builder.add(builder.load(first), _LONG(at_once)), first)
         n_left = builder.sub(width, builder.load(first))
@@ -293,12 +304,10 @@ def _sum_part(builder: Any, arrays: list[Any], first: Any, n_bytes: int) -> None
     n_rows = cgutils.unpack_tuple(builder, columns.shape)[0]
     width = cgutils.unpack_tuple(builder, table.shape)[1]
     codes = builder.gep(builder.bitcast(table.data, _BYTE.as_pointer()), [first])
-    floats = ir.VectorType(ir.FloatType(), _LANES)
+    floats = ir.VectorType(ir.FloatType(), LANES)
     zeros = ir.Constant(floats, None)
-    sums = [cgutils.alloca_once(builder, floats) for _ in range(2 * n_bytes // _LANES)]
+    sums = [cgutils.alloca_once_value(builder, zeros) for _ in range(2 * n_bytes // LANES)]
     of_weights = cgutils.alloca_once_value(builder, ir.FloatType()(0.0))
-    for one in sums:
-        builder.store(zeros, one)
 
     def row_at(place: Any) -> Any:
         return builder.sext(builder.load(builder.gep(columns.data, [place])), width.type)
@@ -323,7 +332,7 @@ def _sum_part(builder: Any, arrays: list[Any], first: Any, n_bytes: int) -> None
     too_much = builder.fmul(builder.load(of_weights), ir.FloatType()(float(MIDDLE)))
     too_much = in_lanes(builder, too_much, floats)
     for k, one in enumerate(sums):
-        place = builder.add(builder.add(first, first), _LONG(k * _LANES))
+        place = builder.add(builder.add(first, first), _LONG(k * LANES))
         _store_within(builder, builder.fsub(builder.load(one), too_much), total, place)
 
 
@@ -333,13 +342,13 @@ def _numbers_of(builder: Any, codes: Any, at: Any, n_bytes: int) -> list[Any]:
     for first in range(0, n_bytes, BLOCK):
         size = min(BLOCK, n_bytes - first)
         blocks += _both_halves(builder, codes, builder.add(at, _LONG(first)), size)
-    floats = ir.VectorType(ir.FloatType(), _LANES)
+    floats = ir.VectorType(ir.FloatType(), LANES)
     numbers = []
     for block in blocks:
-        for begin in range(0, BLOCK, _LANES):
-            which = ir.Constant(ir.VectorType(_NUMBER, _LANES), list(range(begin, begin + _LANES)))
+        for begin in range(0, BLOCK, LANES):
+            which = ir.Constant(ir.VectorType(_NUMBER, LANES), list(range(begin, begin + LANES)))
             some = builder.shuffle_vector(block, block, which)
-            wide = builder.zext(some, ir.VectorType(_NUMBER, _LANES))
+            wide = builder.zext(some, ir.VectorType(_NUMBER, LANES))
             numbers.append(builder.sitofp(wide, floats))
     return numbers
 
@@ -348,34 +357,19 @@ def _store_within(builder: Any, numbers: Any, array: Any, place: Any) -> None:
     """Store numbers side by side, as far as the array goes."""
     size = cgutils.unpack_tuple(builder, array.shape)[0]
     n_left = builder.trunc(builder.sub(size, place), _NUMBER)
-    lanes = ir.VectorType(_NUMBER, _LANES)
-    every = ir.Constant(lanes, list(range(_LANES)))
-    mask = builder.icmp_signed("<", every, in_lanes(builder, n_left, lanes))
+    mask = first_lanes(builder, n_left, LANES)
     there = builder.gep(array.data, [place])
     there = builder.bitcast(there, numbers.type.as_pointer())
     kind = ir.FunctionType(ir.VoidType(), [numbers.type, there.type, _NUMBER, mask.type])
-    name = f"llvm.masked.store.v{_LANES}f32.p0"
+    name = f"llvm.masked.store.v{LANES}f32.p0"
     store = cgutils.get_or_insert_function(builder.module, kind, name)
     builder.call(store, [numbers, there, _NUMBER(4), mask])
-
-
-@contextmanager
-def _looping(builder: Any, is_on: Callable[[], Any]) -> Iterator[None]:
-    """Generate a body that is run as long as something holds."""
-    head, body, done = (builder.append_basic_block() for _ in range(3))
-    builder.branch(head)
-    builder.position_at_end(head)
-    builder.cbranch(is_on(), body, done)
-    builder.position_at_end(body)
-    yield
-    builder.branch(head)
-    builder.position_at_end(done)
 
 
 def _both_halves(builder: Any, codes: Any, at: Any, n_bytes: int) -> list[Any]:
     """Return the numbers of a block, or of half a block, as blocks of bytes."""
     if n_bytes == HALF_BLOCK:
         return [_unpacked_half(builder, codes, at)]
-    both = _load_block(builder, codes, at)
+    both = load(builder, builder.gep(codes, [at]), _BYTES)
     low = builder.and_(both, ir.Constant(_BYTES, [15] * BLOCK))
     return [low, builder.lshr(both, ir.Constant(_BYTES, [4] * BLOCK))]

@@ -9,17 +9,20 @@ from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
+from longtail.kernels.instructions import load
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Packed = NDArray[np.uint8]
     Ids = NDArray[np.int32]
 
-__all__ = ["N_SPARE", "id_at", "id_there", "is_packed", "pack_ids", "unpacked_ids"]
+__all__ = ["ID_WIDTHS", "N_SPARE", "id_at", "id_there", "is_packed", "pack_ids", "unpacked_ids"]
 
 N_SPARE = 2  # rows behind the last id: it is read with whatever follows, four bytes in all
 _BYTE, _NUMBER = ir.IntType(8), ir.IntType(32)
-_WIDEST = 4
+ID_WIDTHS = (2, 3, 4)  # bytes
+_WIDEST = ID_WIDTHS[-1]
 _AT_ONCE = 1 << 20  # ids: of hundreds of millions, copies would count
 
 
@@ -41,7 +44,7 @@ def pack_ids(ids: Any, n_values: int) -> Packed:
     >>> packed.shape, unpacked_ids(packed).tolist()
     ((4, 2), [7, 65000])
     """
-    width = next(width for width in (2, 3, _WIDEST) if n_values < 1 << 8 * width)
+    width = next(width for width in ID_WIDTHS if n_values < 1 << 8 * width)
     packed = np.zeros((len(ids) + N_SPARE, width), np.uint8)
     for start in range(0, len(ids), _AT_ONCE):
         words = np.asarray(ids[start : start + _AT_ONCE], np.int64).astype("<u4")
@@ -66,7 +69,7 @@ def is_packed(array: NDArray[Any]) -> bool:
         array.dtype == np.uint8
         and array.ndim == 2
         and len(array) >= N_SPARE
-        and 2 <= array.shape[1] <= _WIDEST
+        and array.shape[1] in ID_WIDTHS
     )
 
 
@@ -74,7 +77,7 @@ def id_there(builder: Any, ids: Any, place: Any, width: int) -> Any:
     """Generate what returns an id of so many bytes, as 32 bits; see `_packed_id`."""
     start = builder.bitcast(ids, _BYTE.as_pointer())
     there = builder.gep(start, [builder.mul(place, place.type(width))])
-    word = builder.load(builder.bitcast(there, _NUMBER.as_pointer()), align=1)
+    word = load(builder, there, _NUMBER)
     return builder.and_(word, _NUMBER((1 << 8 * width) - 1))
 
 
@@ -89,7 +92,7 @@ def _packed_id(_: Any, packed: Any, place: Any) -> Any:
         there = builder.gep(
             builder.bitcast(array.data, _BYTE.as_pointer()), [builder.mul(row, width)]
         )
-        word = builder.load(builder.bitcast(there, _NUMBER.as_pointer()), align=1)
+        word = load(builder, there, _NUMBER)
         unused = builder.sub(_NUMBER(32), builder.shl(builder.trunc(width, _NUMBER), _NUMBER(3)))
         ones = ir.Constant(_NUMBER, 2**32 - 1)
         return builder.and_(word, builder.lshr(ones, unused))

@@ -8,6 +8,8 @@ from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from longtail.kernels.instructions import LINE
+
 __all__ = [
     "fetch_line",
     "fetch_row",
@@ -17,7 +19,6 @@ __all__ = [
     "prefetch_whole",
 ]
 
-_LINE = 64  # bytes
 _BYTE, _NUMBER, _LONG = (ir.IntType(n) for n in (8, 32, 64))
 
 
@@ -30,7 +31,7 @@ def fetch_line(builder: Any, there: Any) -> None:
 
 def fetch_row(builder: Any, start: Any, n_bytes: Any) -> None:
     """Generate what asks for all cache lines of a row, and goes on."""
-    with cgutils.for_range_slice(builder, _LONG(0), n_bytes, _LONG(_LINE)) as (offset, _):
+    with cgutils.for_range_slice(builder, _LONG(0), n_bytes, _LONG(LINE)) as (offset, _):
         fetch_line(builder, builder.gep(start, [offset]))
     # A row that begins in the middle of a line may end in one more.
     fetch_line(builder, builder.gep(start, [builder.sub(n_bytes, _LONG(1))]))
@@ -66,9 +67,9 @@ def _prefetching(*offsets: int) -> Any:
 
 prefetch_line = _prefetching(0)
 # What comes after is fetched by the processor itself.
-prefetch_row = _prefetching(0, _LINE, 2 * _LINE, 3 * _LINE)
+prefetch_row = _prefetching(0, LINE, 2 * LINE, 3 * LINE)
 # A row of two lines; in a file it may begin in the middle of one, and end in a third.
-prefetch_pair = _prefetching(0, _LINE, 2 * _LINE - 1)
+prefetch_pair = _prefetching(0, LINE, 2 * LINE - 1)
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types

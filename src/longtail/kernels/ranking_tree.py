@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from longtail.kernels.growing import grown
 from longtail.kernels.jit import kernel
 from longtail.kernels.random_bits import first_random, next_random
 from longtail.kernels.sparse_logistic import separate
-from longtail.kernels.sparse_points import Points, copied, grown, margin_of, take_weights
+from longtail.kernels.sparse_points import Points, copied, margin_of, take_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -246,4 +247,4 @@ def _mean_labels(gains: Gains, own: Ids, totals: Floats, labels: Ids, scores: Fl
 @kernel
 def _with_room(array: NDArray[Scalar], size: int) -> NDArray[Scalar]:
     """Return the array, or a longer copy where it is too short."""
-    return array if size <= len(array) else grown(array, 2 * size)
+    return array if size <= len(array) else grown(array, len(array), 2 * size)

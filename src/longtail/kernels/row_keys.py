@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.kernels.clusters import mixed_bits
 from longtail.kernels.jit import kernel
+from longtail.kernels.random_bits import mixed_bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -40,9 +40,9 @@ def _multiply(exponents: Floats, factor: np.float32, sums: Floats) -> None:
 
 
 @fast_kernel
-def _sum(numbers: Floats, start: int, stop: int) -> np.float32:
+def _sum(numbers: Floats) -> np.float32:
     total = np.float32(0)
-    for j in range(start, stop):  # by place: as an iterator, it would go one by one
+    for j in range(len(numbers)):  # by place: as an iterator, it would go one by one
         total += numbers[j]
     return total
 
@@ -159,7 +159,7 @@ def sample_slopes(
             of_true[t] = exponents[true[t]]
         for column in true:
             exponents[column] = 0
-        of_negatives, factor = _sum(exponents, 0, len(exponents)), np.float32(0)
+        of_negatives, factor = _sum(exponents), np.float32(0)
         first = place
         for t in range(len(true)):
             total = max(of_true[t] + of_negatives, _TINY)

@@ -13,8 +13,8 @@ from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from longtail.kernels.instructions import first_lanes, has, in_lanes, load_first
-from longtail.kernels.packed_ids import id_there
+from longtail.kernels.instructions import LANES, first_lanes, has, in_lanes, load_first
+from longtail.kernels.packed_ids import ID_WIDTHS, id_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     _Block = tuple[Any, Callable[[], Any], Any]
 
 __all__ = [
-    "LANES",
     "N_MORE_SLOTS",
     "add_scaled",
     "add_to_slots",
@@ -34,7 +33,6 @@ __all__ = [
     "scatter",
 ]
 
-LANES = 16
 N_MORE_SLOTS = 2  # behind those of labels: two are read at once, and one stays empty
 _BYTE, _SHORT, _INT, _LONG = (ir.IntType(n) for n in (8, 16, 32, 64))
 _FLOAT = ir.FloatType()
@@ -43,7 +41,6 @@ _MASK = ir.VectorType(ir.IntType(1), LANES)
 _ZEROS = ir.Constant(_FLOATS, [0.0] * LANES)
 _SIZES = {_SHORT: 2, _INT: 4, _FLOAT: 4}  # bytes
 _UP_BY_112 = 2.0**112  # between the exponents' offsets of float16 and float32
-_ID_WIDTHS = (2, 3, 4)  # bytes, see `longtail.kernels.packed_ids`
 
 
 def has_instructions(context: Any) -> bool:
@@ -133,7 +130,7 @@ class _Entries:
             return
         builder = self.builder
         width = cgutils.unpack_tuple(builder, self.ids.shape)[1]
-        for n_bytes in _ID_WIDTHS:
+        for n_bytes in ID_WIDTHS:
             with builder.if_then(builder.icmp_unsigned("==", width, width.type(n_bytes))):
                 yield n_bytes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     Columns = NDArray[np.uint32]
     Offsets = NDArray[np.int64]
 
-__all__ = ["Points", "add_row", "copied", "grown", "margin_of", "margin_of_row", "take_weights"]
+__all__ = ["Points", "add_row", "copied", "margin_of", "margin_of_row", "take_weights"]
 
-Scalar = TypeVar("Scalar", bound=np.generic)
 _AHEAD = 4  # points
 
 
@@ -116,11 +115,3 @@ def take_weights(
     kept_features[:n_kept] = kept_features[:n_kept][order]
     kept_weights[:n_kept] = kept_weights[:n_kept][order]
     return n_kept
-
-
-@kernel
-def grown(array: NDArray[Scalar], size: int) -> NDArray[Scalar]:
-    """Return a longer copy."""
-    longer = np.empty(size, array.dtype)
-    longer[: len(array)] = array
-    return longer

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
     Offsets = NDArray[np.int64]
 
-__all__ = ["sparse_label_logits"]
+__all__ = ["sparse_label_logits", "spread_out", "sweep"]
 
 # Looking one entry of a point up among a label's weights costs about as much as so many weights.
 _WEIGHTS_PER_LOOKUP = 32
@@ -47,18 +47,18 @@ def sparse_label_logits(
     for i in range(start, stop):
         bag_columns = columns[row_starts[i] : row_starts[i + 1]]
         bag_values = values[row_starts[i] : row_starts[i + 1]]
-        _spread_out(bag_columns, bag_values, dense)
+        spread_out(bag_columns, bag_values, dense)
         for j in range(labels.shape[1]):
             label = labels[i, j]
             if label >= 0:
                 own = slice(label_starts[label], label_starts[label + 1])
                 margin = _margin(bag_columns, bag_values, features[own], weights[own], dense)
                 logits[i, j] = margin + bias[label]
-        _sweep(bag_columns, dense)
+        sweep(bag_columns, dense)
 
 
 @kernel
-def _spread_out(columns: Ids, values: Floats, dense: Floats) -> None:
+def spread_out(columns: Ids, values: Floats, dense: Floats) -> None:
     """Write a point into a dense vector, as far as that reaches."""
     for j in range(len(columns)):
         if columns[j] < len(dense):
@@ -66,8 +66,8 @@ def _spread_out(columns: Ids, values: Floats, dense: Floats) -> None:
 
 
 @kernel
-def _sweep(columns: Ids, dense: Floats) -> None:
-    """Make what `_spread_out` wrote zero again."""
+def sweep(columns: Ids, dense: Floats) -> None:
+    """Make what `spread_out` wrote zero again."""
     for column in columns:
         if column < len(dense):
             dense[column] = 0

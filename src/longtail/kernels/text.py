@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import math
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from longtail.kernels.digit_sort import N_DIGITS, sort_by_digits
+from longtail.kernels.growing import grown
 from longtail.kernels.jit import inner_kernel, kernel, lean_kernel
 from longtail.kernels.token_tables import HALF, column_of
 
@@ -28,6 +29,7 @@ __all__ = [
     "TokenKind",
     "TokenRules",
     "TokenScratch",
+    "Vocabulary",
     "emit_tokens",
     "encode_into",
     "encode_text",
@@ -37,7 +39,6 @@ __all__ = [
     "new_scratch",
     "tokenize",
     "weigh",
-    "widened",
 ]
 
 
@@ -73,6 +74,14 @@ class TokenRules(NamedTuple):
     longest: int
 
 
+class Vocabulary(NamedTuple):
+    """What turns a text into a row: rules, the table of known keys, a weight a column."""
+
+    rules: TokenRules
+    table: NDArray[np.uint64]
+    weights: NDArray[np.float32]
+
+
 class TokenScratch(NamedTuple):
     """Room for the tokens of one text: spans are positions in ``marked``.
 
@@ -87,8 +96,6 @@ class TokenScratch(NamedTuple):
     spare: NDArray[np.int32]
     counts: NDArray[np.int32]
 
-
-Number = TypeVar("Number", bound=np.number[Any])
 
 # Numba turns uint64 mixed with a plain int into float64: every constant is typed.
 SEED = np.uint64(0x243F6A8885A308D3)
@@ -271,14 +278,6 @@ def tokenize(
     return emit_tokens(n_marked, rules, scratch)
 
 
-@kernel
-def widened(array: NDArray[Number], n_used: int, size: int) -> NDArray[Number]:
-    """Return a longer array that begins with the used part of `array`."""
-    wider = np.empty(size, array.dtype)
-    wider[:n_used] = array[:n_used]
-    return wider
-
-
 @lean_kernel
 def longest_text(offsets: NDArray[np.int64]) -> int:
     """Return the length of the longest text."""
@@ -349,12 +348,10 @@ def encode_into(
 
 @kernel
 def encode_text(
-    codes: NDArray[np.uint32],
-    rules: TokenRules,
-    table: NDArray[np.uint64],
-    weights: NDArray[np.float32],
+    vocabulary: Any, codes: NDArray[np.uint32]
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return columns (ascending) and values of one text."""
+    """Return columns (ascending) and values of one text, by the handle of a `Vocabulary`."""
+    rules, table, weights = vocabulary.parts
     scratch = new_scratch(codes.shape[0], rules)
     n_most = scratch.columns.shape[0]
     indices, values = np.empty(n_most, np.int32), np.empty(n_most, np.float32)
@@ -381,8 +378,8 @@ def encode_texts(
         n_tokens = tokenize(codes, offsets[row], offsets[row + 1], rules, scratch)
         n_known = _known_columns(n_tokens, table, scratch)
         if n_entries + n_known > indices.shape[0]:
-            indices = widened(indices, n_entries, 2 * (n_entries + n_known))
-            values = widened(values, n_entries, 2 * (n_entries + n_known))
+            indices = grown(indices, n_entries, 2 * (n_entries + n_known))
+            values = grown(values, n_entries, 2 * (n_entries + n_known))
         known = scratch.columns[:n_known]
         length = weigh(known, weights, indices[n_entries:], values[n_entries:])
         lengths[row] = length

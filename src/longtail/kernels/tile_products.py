@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 
 from longtail.kernels.byte_codes import N_AT_ONCE, CodedRows, range_asked, scaled
 from longtail.kernels.byte_products import picked
-from longtail.kernels.instructions import has, in_lanes
+from longtail.kernels.instructions import LINE, has, in_lanes, load, store
 
 __all__ = [
     "MOST_TILED",
@@ -34,7 +34,6 @@ __all__ = [
 
 N_TILED = 16  # rows
 MOST_TILED = 2048  # bytes of a row: queries are written down for each call
-_LINE = 64  # bytes
 _NUMBER_BYTES = 4
 _QUERY_BYTES = N_TILED * N_AT_ONCE * _NUMBER_BYTES  # of a line of all queries
 # Numbers of tiles. Two blocks of rows are worked on at once.
@@ -62,7 +61,7 @@ def _shapes() -> bytes:
     shapes = bytearray(64)
     shapes[0] = 1
     for tile in (*_SUMS, *_ROWS, _QUERIES):
-        width = _LINE if tile in _ROWS else N_AT_ONCE * _NUMBER_BYTES
+        width = LINE if tile in _ROWS else N_AT_ONCE * _NUMBER_BYTES
         shapes[16 + 2 * tile], shapes[48 + tile] = width, N_TILED
     return bytes(shapes)
 
@@ -114,22 +113,22 @@ def end_tiles(_: Any, before: Any) -> Any:
 def _write_queries(builder: Any, queries: CodedRows, asking: list[Any], room: Any) -> None:
     """Write queries line by line, four numbers of each in turn, as tiles want them."""
     firsts = [queries.at(query) for query in asking]
-    with cgutils.for_range_slice(builder, _LONG(0), queries.width, _LONG(_LINE)) as (offset, _i):
+    with cgutils.for_range_slice(builder, _LONG(0), queries.width, _LONG(LINE)) as (offset, _i):
         lines = [builder.bitcast(queries.line(first, offset), _INTS) for first in firsts]
         every = list(range(2 * N_TILED))
         halves = [picked(builder, lines[i], lines[i + 1], every) for i in (0, 2)]
         places = [q * N_TILED + k for k in range(N_TILED) for q in range(N_AT_ONCE)]
         numbers = picked(builder, halves[0], halves[1], places)
-        there = builder.gep(room, [builder.mul(offset, _LONG(_QUERY_BYTES // _LINE))])
-        builder.store(numbers, builder.bitcast(there, numbers.type.as_pointer()), align=_LINE)
+        there = builder.gep(room, [builder.mul(offset, _LONG(_QUERY_BYTES // LINE))])
+        store(builder, numbers, there, align=LINE)
 
 
 def _multiply(builder: Any, rows: CodedRows, starts: list[Any], queries: Any, sums: Any) -> None:
     """Write the sums of some blocks of rows with all queries, sixteen times four of each block."""
     for tile in _SUMS:
         _call(builder, "tilezero", _BYTE(tile))
-    with cgutils.for_range_slice(builder, _LONG(0), rows.width, _LONG(_LINE)) as (offset, _i):
-        there = builder.gep(queries, [builder.mul(offset, _LONG(_QUERY_BYTES // _LINE))])
+    with cgutils.for_range_slice(builder, _LONG(0), rows.width, _LONG(LINE)) as (offset, _i):
+        there = builder.gep(queries, [builder.mul(offset, _LONG(_QUERY_BYTES // LINE))])
         short = _LONG(N_AT_ONCE * _NUMBER_BYTES)
         _call(builder, "tileloadd64", _BYTE(_QUERIES), there, short)
         for total, tile, start in zip(_SUMS, _ROWS, starts, strict=True):
@@ -164,7 +163,7 @@ def products_of_tiles(
         n_columns = cgutils.unpack_tuple(builder, target.shape)[1]
         room, sums = (
             builder.bitcast(_aligned_room(builder, n_bytes), _POINTER)
-            for n_bytes in (MOST_TILED // _LINE * _QUERY_BYTES, len(_SUMS) * _QUERY_BYTES)
+            for n_bytes in (MOST_TILED // LINE * _QUERY_BYTES, len(_SUMS) * _QUERY_BYTES)
         )
         _write_queries(builder, own, asking, room)
         last = builder.sub(end, _LONG(N_TILED))
@@ -178,7 +177,7 @@ def products_of_tiles(
             _multiply(builder, table, [table.at(place) for place in places], room, sums)
             for block, place in enumerate(places):
                 there = builder.gep(sums, [_LONG(block * _QUERY_BYTES)])
-                numbers = builder.load(builder.bitcast(there, _ALL_INTS.as_pointer()), align=_LINE)
+                numbers = load(builder, there, _ALL_INTS, align=LINE)
                 of_rows = table.factors_from(place, _FLOATS)
                 column = builder.sub(place, begin)
                 for i, query in enumerate(asking):
@@ -187,8 +186,7 @@ def products_of_tiles(
                     total = builder.sub(total, in_lanes(builder, own.excess(query), _INTS))
                     total = scaled(builder, total, own.factors([query]), of_rows)
                     goal = builder.add(builder.mul(_LONG(i), n_columns), column)
-                    goal = builder.gep(target.data, [goal])
-                    builder.store(total, builder.bitcast(goal, _INTS.as_pointer()), align=4)
+                    store(builder, total, builder.gep(target.data, [goal]))
         return context.get_dummy_value()
 
     own_type = types.void(queries, which, first, vectors, start, stop, products)
@@ -198,5 +196,5 @@ def products_of_tiles(
 def _aligned_room(builder: Any, n_bytes: int) -> Any:
     """Return scratch that begins on a cache line."""
     room = cgutils.alloca_once(builder, ir.ArrayType(_BYTE, n_bytes))
-    room.align = _LINE
+    room.align = LINE
     return room

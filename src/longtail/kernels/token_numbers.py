@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from longtail.kernels.digit_sort import N_DIGITS, sort_by_digits
+from longtail.kernels.growing import grown
 from longtail.kernels.jit import kernel, lean_kernel
 from longtail.kernels.prefetch import prefetch_line
 from longtail.kernels.text import (
@@ -26,7 +27,6 @@ from longtail.kernels.text import (
     new_scratch,
     tokenize,
     weigh,
-    widened,
 )
 from longtail.kernels.token_tables import HALF, LOW_HALF, NOTHING, grown_table, slot_of
 
@@ -138,11 +138,11 @@ def _with_room(tokens: NumberedTokens, n_tokens: int, n_more: int, n_bytes: int)
         table = grown_table(table)
     if n_tokens + n_more > n_texts_of.shape[0]:
         room = 2 * (n_tokens + n_more)
-        n_texts_of = widened(n_texts_of, n_tokens, room)
-        ends = widened(ends, n_tokens + 1, room + 1)
+        n_texts_of = grown(n_texts_of, n_tokens, room)
+        ends = grown(ends, n_tokens + 1, room + 1)
     n_spelled = ends[n_tokens]
     if n_spelled + n_bytes > spelled.shape[0]:
-        spelled = widened(spelled, n_spelled, 2 * (n_spelled + n_bytes))
+        spelled = grown(spelled, n_spelled, 2 * (n_spelled + n_bytes))
     return NumberedTokens(table, n_texts_of, ends, spelled)
 
 
@@ -208,7 +208,7 @@ def number_texts(
     for row in range(lengths.shape[0]):
         n_of_text = tokenize(codes, offsets[row], offsets[row + 1], rules, scratch)
         if n_numbers + n_of_text > numbers.shape[0]:
-            numbers = widened(numbers, n_numbers, 2 * (n_numbers + n_of_text))
+            numbers = grown(numbers, n_numbers, 2 * (n_numbers + n_of_text))
         n_bytes = _n_bytes_at_most(scratch, n_of_text)
         tokens = _with_room(tokens, n_tokens, n_of_text, n_bytes)
         stamp = np.uint64(first_row + row + 1) << HALF

@@ -12,16 +12,11 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from longtail.kernels.coded_graph import HIGHEST_KEY, IS_OPEN, KEY_BITS, LAST_NODE, NODE_BITS
-from longtail.kernels.instructions import first_lanes, in_lanes
-from longtail.kernels.packed_ids import id_there
+from longtail.kernels.instructions import LANES, LINE, first_lanes, in_lanes, load, looping, store
+from longtail.kernels.lanes import KEYS_AT_ONCE
+from longtail.kernels.packed_ids import ID_WIDTHS, id_there
 from longtail.kernels.prefetch import fetch_line
-from longtail.kernels.sparse_lanes import (
-    LANES,
-    gathered,
-    has_instructions,
-    packed_columns,
-    scatter,
-)
+from longtail.kernels.sparse_lanes import gathered, has_instructions, packed_columns, scatter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,20 +24,17 @@ if TYPE_CHECKING:
 __all__ = ["MOST_IN_REGISTERS", "insert_products", "keep_unseen_edges"]
 
 MOST_IN_REGISTERS = 8  # blocks of eight keys
-_LINE = 64  # bytes
 _LINES_WRITTEN_OUT = 5  # of a row
-_KEYS_AT_ONCE = 8
-_ID_WIDTHS = (2, 3, 4)  # bytes
 _BIT, _BYTE, _SHORT, _INT, _LONG = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
 _INTS = ir.VectorType(_INT, LANES)
-_KEYS = ir.VectorType(_LONG, _KEYS_AT_ONCE)
-_EIGHT_INTS = ir.VectorType(_INT, _KEYS_AT_ONCE)
+_KEYS = ir.VectorType(_LONG, KEYS_AT_ONCE)
+_EIGHT_INTS = ir.VectorType(_INT, KEYS_AT_ONCE)
 _BELOW_ALL = -(1 << 63)  # of 64 bits: lower than any key
 
 
 def _fetch_rows(builder: Any, start: Any, width: Any, listed: Any, first: Any, after: Any) -> None:
     """Ask for all cache lines of some rows of a table of bytes."""
-    n_lines = builder.udiv(builder.add(width, _LONG(_LINE - 1)), _LONG(_LINE))
+    n_lines = builder.udiv(builder.add(width, _LONG(LINE - 1)), _LONG(LINE))
     last = builder.sub(width, _LONG(1))  # a row may begin in the middle of a line
     for n in range(1, _LINES_WRITTEN_OUT + 1):
         relation = "==" if n < _LINES_WRITTEN_OUT else ">="
@@ -53,19 +45,18 @@ def _fetch_rows(builder: Any, start: Any, width: Any, listed: Any, first: Any, a
             node = builder.zext(builder.load(builder.gep(listed, [place])), _LONG)
             row = builder.gep(start, [builder.mul(node, width)])
             for line in range(n):
-                fetch_line(builder, builder.gep(row, [_LONG(_LINE * line)]))
+                fetch_line(builder, builder.gep(row, [_LONG(LINE * line)]))
             fetch_line(builder, builder.gep(row, [last]))
 
 
 def _compress(builder: Any, numbers: Any, mask: Any, there: Any) -> None:
     """Store the lanes of a mask side by side; sixteen places are written, whatever there are."""
-    target = builder.bitcast(there, _INTS.as_pointer())
     kind = ir.FunctionType(_INTS, [_INTS, _INTS, mask.type])
     compress = cgutils.get_or_insert_function(
         builder.module, kind, "llvm.x86.avx512.mask.compress.v16i32"
     )
     none = ir.Constant(_INTS, [0] * LANES)
-    builder.store(builder.call(compress, [numbers, none, mask]), target, align=4)
+    store(builder, builder.call(compress, [numbers, none, mask]), there)
 
 
 def _count(builder: Any, mask: Any, kind: Any) -> Any:
@@ -152,7 +143,7 @@ def keep_unseen_edges(
         id_width = cgutils.unpack_tuple(builder, packed.shape)[1]
         after = builder.add(begin, n_all)
         note, step = (notes.sixteen, LANES) if has_instructions(context) else (notes.one, 1)
-        for n_bytes in _ID_WIDTHS:
+        for n_bytes in ID_WIDTHS:
             with (
                 builder.if_then(builder.icmp_unsigned("==", id_width, _LONG(n_bytes))),
                 cgutils.for_range_slice(builder, begin, after, _LONG(step)) as (place, _i),
@@ -170,18 +161,14 @@ class _Beam:
 
     def __init__(self, builder: Any, first: Any, n_blocks: int) -> None:
         self.builder = builder
-        self.places = [
-            builder.bitcast(builder.gep(first, [_LONG(_KEYS_AT_ONCE * b)]), _KEYS.as_pointer())
-            for b in range(n_blocks)
-        ]
-        self.blocks = [cgutils.alloca_once(builder, _KEYS) for _ in self.places]
-        for place, block in zip(self.places, self.blocks, strict=True):
-            builder.store(builder.load(place, align=8), block)
+        self.places = [builder.gep(first, [_LONG(KEYS_AT_ONCE * b)]) for b in range(n_blocks)]
+        blocks = [load(builder, place, _KEYS, align=8) for place in self.places]
+        self.blocks = [cgutils.alloca_once_value(builder, block) for block in blocks]
 
     def least(self) -> Any:
         """Return the last key in all lanes."""
         last = self.builder.load(self.blocks[-1])
-        which = ir.Constant(_EIGHT_INTS, [_KEYS_AT_ONCE - 1] * _KEYS_AT_ONCE)
+        which = ir.Constant(_EIGHT_INTS, [KEYS_AT_ONCE - 1] * KEYS_AT_ONCE)
         return self.builder.shuffle_vector(last, last, which)
 
     def insert(self, key: Any) -> None:
@@ -189,8 +176,8 @@ class _Beam:
         builder = self.builder
         new = in_lanes(builder, key, _KEYS)
         own = [builder.load(block) for block in self.blocks]
-        before = ir.Constant(_KEYS, [int(HIGHEST_KEY)] * _KEYS_AT_ONCE)
-        which = ir.Constant(_EIGHT_INTS, list(range(_KEYS_AT_ONCE - 1, 2 * _KEYS_AT_ONCE - 1)))
+        before = ir.Constant(_KEYS, [int(HIGHEST_KEY)] * KEYS_AT_ONCE)
+        which = ir.Constant(_EIGHT_INTS, list(range(KEYS_AT_ONCE - 1, 2 * KEYS_AT_ONCE - 1)))
         for keys, block in zip(own, self.blocks, strict=True):
             previous = builder.shuffle_vector(before, keys, which)
             smaller = builder.select(builder.icmp_signed("<", previous, new), previous, new)
@@ -204,7 +191,7 @@ class _Beam:
         limit, n_above = in_lanes(builder, key, _KEYS), _LONG(0)
         for place, block in zip(self.places, self.blocks, strict=True):
             keys = builder.load(block)
-            builder.store(keys, place, align=8)
+            store(builder, keys, place, align=8)
             above = builder.icmp_signed(">", keys, limit)
             n_above = builder.add(n_above, _count(builder, above, _BYTE))
         return n_above
@@ -213,13 +200,11 @@ class _Beam:
 def _keys_of(builder: Any, nodes: Any, products: Any, place: Any) -> Any:
     """Return the keys of eight nodes, from a place on."""
     own, sums = (
-        builder.load(
-            builder.bitcast(builder.gep(table, [place]), _EIGHT_INTS.as_pointer()), align=4
-        )
+        load(builder, builder.gep(table, [place]), _EIGHT_INTS, align=4)
         for table in (nodes, products)
     )
     key_bits, node_bits, is_open = (
-        ir.Constant(_KEYS, [int(n)] * _KEYS_AT_ONCE) for n in (KEY_BITS, NODE_BITS, IS_OPEN)
+        ir.Constant(_KEYS, [int(n)] * KEYS_AT_ONCE) for n in (KEY_BITS, NODE_BITS, IS_OPEN)
     )
     low = builder.or_(builder.shl(builder.zext(own, _KEYS), node_bits), is_open)
     return builder.or_(builder.shl(builder.sext(sums, _KEYS), key_bits), low)
@@ -227,19 +212,12 @@ def _keys_of(builder: Any, nodes: Any, products: Any, place: Any) -> Any:
 
 def _each_lane(builder: Any, mask: Any, do: Callable[[Any], None]) -> None:
     """Do something for each lane of a mask of eight that is set."""
-    left = cgutils.alloca_once(builder, _BYTE)
-    builder.store(builder.bitcast(mask, _BYTE), left)
-    head, body, done = (builder.append_basic_block() for _ in range(3))
-    builder.branch(head)
-    builder.position_at_end(head)
-    builder.cbranch(builder.icmp_unsigned("!=", builder.load(left), _BYTE(0)), body, done)
-    builder.position_at_end(body)
-    bits = builder.load(left)
-    lane = builder.zext(builder.cttz(bits, _BIT(1)), _LONG)
-    builder.store(builder.and_(bits, builder.sub(bits, _BYTE(1))), left)
-    do(lane)
-    builder.branch(head)
-    builder.position_at_end(done)
+    left = cgutils.alloca_once_value(builder, builder.bitcast(mask, _BYTE))
+    with looping(builder, lambda: builder.icmp_unsigned("!=", builder.load(left), _BYTE(0))):
+        bits = builder.load(left)
+        lane = builder.zext(builder.cttz(bits, _BIT(1)), _LONG)
+        builder.store(builder.and_(bits, builder.sub(bits, _BYTE(1))), left)
+        do(lane)
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
@@ -276,7 +254,7 @@ def insert_products(
         last_byte = builder.sub(row_bytes, _LONG(1))  # lines between come by themselves
         edge_bytes = builder.bitcast(edges.data, _BYTE.as_pointer())
         n_keys = cgutils.unpack_tuple(builder, beam.shape)[0]
-        n_blocks = builder.udiv(n_keys, _LONG(_KEYS_AT_ONCE))
+        n_blocks = builder.udiv(n_keys, _LONG(KEYS_AT_ONCE))
         first = builder.gep(beam.data, [_LONG(1)])
         place = cgutils.alloca_once_value(builder, n_keys)
         best, room = cgutils.alloca_once(builder, _LONG), cgutils.alloca_once(builder, _KEYS)
@@ -291,18 +269,18 @@ def insert_products(
                     below, last_node = _LONG(int(NODE_BITS)), _LONG(int(LAST_NODE))
                     node = builder.and_(builder.lshr(key, below), last_node)
                     row = builder.gep(edge_bytes, [builder.mul(node, row_bytes)])
-                    for offset in (_LONG(0), _LONG(_LINE), last_byte):
+                    for offset in (_LONG(0), _LONG(LINE), last_byte):
                         fetch_line(builder, builder.gep(row, [offset]))
                     highest = builder.load(best)
                     is_higher = builder.icmp_signed(">", key, highest)
                     builder.store(builder.select(is_higher, key, highest), best)
                     registers.insert(key)
 
-                step = _LONG(_KEYS_AT_ONCE)
+                step = _LONG(KEYS_AT_ONCE)
                 with cgutils.for_range_slice(builder, _LONG(0), end, step) as (j, _i):
                     some = _keys_of(builder, own.data, sums.data, j)
                     n_left = builder.trunc(builder.sub(end, j), _INT)
-                    inside = first_lanes(builder, n_left, _KEYS_AT_ONCE)
+                    inside = first_lanes(builder, n_left, KEYS_AT_ONCE)
                     above = builder.icmp_signed(">", some, registers.least())
                     builder.store(some, room)
                     _each_lane(builder, builder.and_(inside, above), enter)

@@ -12,8 +12,9 @@ import numpy as np
 
 from longtail.kernels.blend import FAR_BEHIND, LARGEST_VIEW, N_VIEWS
 from longtail.kernels.exponential import fast_exp
+from longtail.kernels.instructions import LANES
 from longtail.kernels.jit import fast_lean_kernel, lean_kernel
-from longtail.kernels.lanes import LANES, dense_layer, falling_ranks
+from longtail.kernels.lanes import dense_layer, falling_ranks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

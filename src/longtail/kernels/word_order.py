@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from longtail.kernels.jit import kernel
-from longtail.kernels.text import TokenRules, emit_tokens, mark_words, new_scratch
+from longtail.kernels.text import TokenRules, longest_text, new_scratch, tokenize
 from longtail.kernels.token_tables import column_of
 
 if TYPE_CHECKING:
@@ -37,13 +37,9 @@ def read_words(
         Out: what is left of a row is -1. Words beyond its end are dropped.
     """
     n_texts, most = offsets.shape[0] - 1, 0
-    longest = 0
+    scratch = new_scratch(longest_text(offsets), rules)
     for row in range(n_texts):
-        longest = max(longest, int(offsets[row + 1] - offsets[row]))
-    scratch = new_scratch(longest, rules)
-    for row in range(n_texts):
-        n_marked = mark_words(codes, offsets[row], offsets[row + 1], rules.classes, scratch.marked)
-        n_tokens = emit_tokens(n_marked, rules, scratch)
+        n_tokens = tokenize(codes, offsets[row], offsets[row + 1], rules, scratch)
         n_known = 0
         for token in range(n_tokens):
             column = column_of(table, scratch.keys[token])
