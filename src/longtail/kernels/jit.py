@@ -164,7 +164,9 @@ def _shares_of_containers(groups: tuple[tuple[str, ...], ...]) -> list[float]:
     shares = []
     for group in groups:
         try:
-            words = " ".join((Path(group[0]) / name).read_text("ascii") for name in group[1:]).split()
+            words = " ".join(
+                (Path(group[0]) / name).read_text("ascii") for name in group[1:]
+            ).split()
             quota, period = map(int, words)
         except (OSError, ValueError):  # another system, or no limit
             continue
