@@ -39,6 +39,7 @@ from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.schedule import Schedule
 from longtail.transfer.block import TransferBlock
 from longtail.transfer.bounded_residual import BoundedResidual
+from longtail.transfer.plain import FullyConnected, Identity
 from longtail.transfer.transform import Rectified, Unchanged
 
 TEXTS = ["red wine", "white wine", "fast car", "old car"] * 10
@@ -352,6 +353,92 @@ def test_a_reranker_that_cannot_start_is_refused_before_training(reranker, messa
     with pytest.raises(InputError, match=message):
         model.fit(TEXTS, LABELS)
     assert not hasattr(model, "run_")
+
+
+class Layer(TransferBlock):
+    """A block whose parameters are called otherwise than the arrays that are kept of it."""
+
+    def __init__(self, dimension, *_):
+        super().__init__(dimension, 0.01)
+        self.layer = torch.nn.Linear(dimension, dimension)
+
+    def forward(self, features):
+        return torch.relu(self.layer(features))
+
+    def frozen(self):
+        return Rectified(*(part.detach().numpy().copy() for part in self.layer.parameters()))
+
+
+class StartingLayer(Layer):
+    """One that says how it starts from a trained one."""
+
+    def start_from(self, trained):
+        with torch.no_grad():
+            self.layer.weight.copy_(torch.tensor(trained.matrix))
+            self.layer.bias.copy_(torch.tensor(trained.bias))
+
+
+@dataclass(frozen=True)
+class LayerTransfer:
+    """A transfer of somebody else's, whose blocks are of this class."""
+
+    block: Any = Layer
+
+
+class Shift(torch.nn.Module):
+    """A block that is no `TransferBlock`."""
+
+    def __init__(self, dimension, *_):
+        super().__init__()
+        self.dimension, self.learning_rate = dimension, 0.01
+        self.shift = torch.nn.Parameter(torch.zeros(dimension))
+
+    def forward(self, features):
+        return features + self.shift
+
+    def frozen(self):
+        return Unchanged()
+
+
+def with_transfers(first, own, **settings):
+    """Fit with these transfers of the first network and of the re-ranker."""
+    reranker = replace(reranking(BAGS, **settings), transfer=own)
+    return fit(
+        features=BAGS, surrogate=MetaLabelTask(schedule=BRIEF), transfer=first, reranker=reranker
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "own", "message"),
+    [
+        (BoundedResidual(), FullyConnected(), "transfer is a BoundedResidual, but its own is a Fu"),
+        (Identity(), BoundedResidual(), r"same transfer, or Reranker\(\.\.\., from_first=False\)"),
+        (BoundedResidual(), BoundedResidual, r"transfer of reranker .* Pass BoundedResidual\(\)"),
+        (
+            LayerTransfer(),
+            LayerTransfer(),
+            r"Layer cannot start .* keeps matrix \(16, 16\), .* are layer.weight \(16, 16\)",
+        ),
+        (LayerTransfer(Shift), LayerTransfer(Shift), "a Shift has no start_from"),
+    ],
+)
+def test_a_transfer_that_a_reranker_cannot_start_from_is_refused(first, own, message):
+    with pytest.raises(InputError, match=message):
+        with_transfers(first, own)
+
+
+@pytest.mark.parametrize(
+    ("first", "own", "settings"),
+    [
+        (BoundedResidual(), BoundedResidual(max_norm=None), {}),
+        (BoundedResidual(), FullyConnected(), {"from_first": False}),
+        (LayerTransfer(), LayerTransfer(), {"from_first": False}),
+        (LayerTransfer(StartingLayer), LayerTransfer(StartingLayer), {}),
+    ],
+)
+def test_a_reranker_has_any_transfer_that_it_can_start_from(first, own, settings):
+    model = with_transfers(first, own, **settings)
+    assert model.predictor_.predict("wine", k=1)[0][0] == "drink"
 
 
 @pytest.mark.parametrize(

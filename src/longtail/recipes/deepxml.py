@@ -23,6 +23,7 @@ from longtail.recipes.own_parts import (
     check_parts,
     check_ranker,
     check_shortlister,
+    check_start,
     check_transform,
     checked_features,
     checked_shortlists,
@@ -349,6 +350,7 @@ class DeepXML(LabelEstimator):
         """Return a fresh block between intermediate and final features."""
         block = self.transfer.block(dimension, run.torch_device)
         check_block(block)
+        check_start(block, self, run.torch_device)
         return block
 
     def _ranker(
