@@ -11,7 +11,7 @@ import torch
 
 from longtail import DeepXML, LongtailClassifier
 from longtail.classifiers.reranker import Reranker
-from longtail.classifiers.shortlisted import ShortlistTraining
+from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
 from longtail.data.point_input import InputKind
 from longtail.errors import InputError
 from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
@@ -319,6 +319,57 @@ def test_what_is_no_part(parts, message):
 def test_further_parts_are_looked_at_before_training(parts, message):
     with pytest.raises(InputError, match=message):
         fit(**parts)
+
+
+FOUR = ShortlistTraining(schedule=BRIEF, n_random=4)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"features": BagOfTokens(dimension=0)}, r"features\.dimension must be between 1 and"),
+        ({"features": BagOfTokens(dropout=1.5)}, r"features\.dropout must be between 0.0 and 0.99"),
+        ({"surrogate": MetaLabelTask(batch_size=0)}, r"surrogate\.batch_size must be between 1"),
+        (
+            {"surrogate": MetaLabelTask(residual=BoundedResidual(dropout="half"))},
+            r"surrogate\.residual\.dropout must be a number, got 'half'",
+        ),
+        ({"negatives": NearestLabels(beam=0)}, r"negatives\.beam must be between 1 and"),
+        (
+            {"negatives": NearestLabels(point_weight=2)},
+            r"negatives\.point_weight must be between 0",
+        ),
+        (
+            {"classifier": ShortlistedOneVsAll(training=replace(FOUR, batch_size=0))},
+            r"classifier\.training\.batch_size must be between 1 and",
+        ),
+        (
+            {"classifier": ShortlistedOneVsAll(training=replace(FOUR, n_hard=-1))},
+            r"classifier\.training\.n_hard must be between 0 and",
+        ),
+    ],
+)
+def test_settings_of_parts_are_looked_at_before_training(parts, message):
+    model = DeepXML(**parts, n_threads=1)
+    with pytest.raises(InputError, match=message):
+        model.fit(TEXTS, LABELS)
+    assert not hasattr(model, "run_")
+
+
+def test_settings_of_a_part_of_ones_own_are_its_own():
+    @dataclass(frozen=True)
+    class ByHand(Learns):
+        dimension: str = "four"
+
+    fit(surrogate=ByHand(encoded()))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"epochs": 2.5}, {"learning_rate": "0.1"}, {"halve_at": 14}, {"halve_at": (0.5,)}]
+)
+def test_a_schedule_of_other_things_is_refused(settings):
+    with pytest.raises(InputError, match=r"whole number of epochs, .* Schedule\(epochs=20, "):
+        replace(BRIEF, **settings)
 
 
 def reranking(architecture, **settings):

@@ -11,6 +11,7 @@ import numpy as np
 from longtail.classifiers.reranker import Reranker
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError, named
+from longtail.estimators.limits import check_values_of_part
 from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
 from longtail.features.encoder import ENCODERS
 from longtail.negatives.nearest_labels import (
@@ -99,6 +100,8 @@ def check_parts(model: DeepXML) -> None:
             "sampler's, "
             f"got {model.prediction_sizes!r}."
         )
+    for name in (*SEAMS, "reranker", "prediction_sizes"):
+        check_values_of_part(name, getattr(model, name))
     if model.fine_tune and not _takes(model.classifier.learn, "network"):
         raise InputError(
             "fine_tune trains the features on in Module IV, but the `learn` of "
