@@ -14,6 +14,7 @@ import torch
 
 from longtail.errors import InputError
 from longtail.estimators.json_values import json_value
+from longtail.recipes.parabel import Parabel
 from longtail.surrogates.assignments import RandomHashing
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.schedule import Schedule
@@ -133,6 +134,20 @@ def test_a_set_is_the_same_in_every_process():
 def test_any_value_can_be_written(value):
     text = json.dumps(json_value(value), allow_nan=False)
     assert text.encode()
+
+
+def test_a_part_may_hold_the_settings_of_a_recipe():
+    """Such as whose modules it takes; what the recipe has learnt is none of them."""
+
+    @dataclass
+    class Part:
+        settings: object
+
+    recipe = Parabel(n_threads=1)
+    before = json_value(Part(recipe))
+    assert before != json_value(Part(Parabel(n_threads=1, cost=2.0)))
+    recipe.fit(["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10)
+    assert json_value(Part(recipe)) == before
 
 
 def test_a_part_that_holds_itself_is_refused():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from functools import partial
 from hashlib import file_digest, sha256
 from types import CodeType, FunctionType
@@ -95,13 +95,19 @@ def _json_object(value: Any) -> Any:
     if isinstance(value, partial):
         parts = {"function": value.func, "arguments": value.args, **value.keywords}
     elif is_dataclass(value):
-        parts = {field.name: getattr(value, field.name) for field in fields(value)}
+        known = (field for field in fields(value) if _is_set(value, field))
+        parts = {field.name: getattr(value, field.name) for field in known}
     elif hasattr(value, "__dict__"):
         parts = vars(value)
     else:
         return repr(value)
     own = {name: _json_value(part) for name, part in parts.items()}
     return {"type": type(value).__name__, **own, **code_of(type(value))}
+
+
+def _is_set(value: Any, field: Field[Any]) -> bool:
+    """Tell the settings of a recipe from what it has learnt, if it has."""
+    return field.init or (not _is_ours(value) and hasattr(value, field.name))
 
 
 def _name_of(value: Any) -> str | None:
