@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from longtail import DeepXML, LongtailClassifier
+from longtail import Dataset, DeepXML, LongtailClassifier
 from longtail.classifiers.reranker import Reranker
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
 from longtail.data.point_input import InputKind
@@ -194,6 +194,26 @@ def test_what_a_surrogate_learns_may_come_in_any_form():
 def test_what_is_no_encoder_with_meta_labels(found, message):
     with pytest.raises(InputError, match=message):
         fit(surrogate=Learns(found))
+
+
+@pytest.mark.parametrize("says_so", [True, False])
+def test_a_surrogate_that_says_so_is_given_the_texts_of_labels(says_so):
+    given = []
+
+    class Looks(Learns):
+        def learn(self, architecture, data, run):
+            given.append(data)
+            return super().learn(architecture, data, run)
+
+        if says_so:
+
+            def looks_at_label_texts(self):
+                return True
+
+    dataset = Dataset.of(TEXTS, LABELS, label_texts={"drink": "wine to drink", "vehicle": "a car"})
+    model = DeepXML(surrogate=Looks(encoded()), min_df=1, n_threads=1).fit_dataset(dataset)
+    assert (given[0].label_features is not None) == says_so
+    assert bool(model.predictor_.predict("drink")) == says_so  # a word of no point
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
