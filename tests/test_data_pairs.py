@@ -32,6 +32,17 @@ def saved(path, matrix):
     return path
 
 
+def test_names_of_labels_in_place_of_the_labels_of_points(tmp_path, capsys):
+    features, names = tmp_path / "X.txt", tmp_path / "labels.txt"
+    features.write_text("2 3\n0:1\n1:1\n")
+    names.write_text("bread\ndance\n")
+    with pytest.raises(DataFormatError, match=r"got 'bread'\. If each .* pass it as labels_file="):
+        Dataset.read(features, labels_path=names)
+    model = tmp_path / "model"
+    said = refused(capsys, "train", features, "--label-pairs", names, "--model", model)
+    assert "If each line is the name of a label, pass it as --labels." in said
+
+
 @pytest.mark.parametrize("points", ["X.trn.npz", "X.npy", "X.NPY"])
 @pytest.mark.parametrize("labels", ["Y.trn.npz", "Y.npy"])
 def test_matrices_are_read(tmp_path, points, labels):

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import torch
 
 from longtail.errors import InputError
 from longtail.estimators.json_values import json_value
+from longtail.recipes.parabel import Parabel
 from longtail.surrogates.assignments import RandomHashing
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.schedule import Schedule
@@ -75,10 +77,77 @@ def test_functions_are_known_by_what_they_do():
     assert json_value(lambda x: x + 1) != json_value(lambda x: x - 1)
 
 
+class Table:
+    """As other libraries' tables and columns are: an array, if asked."""
+
+    __slots__ = ("numbers",)
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def __array__(self, dtype=None, copy=None):
+        return self.numbers
+
+    def __repr__(self):
+        return "a table"
+
+
+def numbers(last):
+    """Return more numbers than any library shows, of which the last but one is this."""
+    return np.append(np.zeros(5000, np.float32), [last, 0]).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        torch.tensor,
+        lambda given: torch.nn.Parameter(torch.tensor(given)),
+        lambda given: torch.tensor(given).bfloat16(),
+        lambda given: torch.tensor(given).to_sparse(),
+        lambda given: {"vectors": given},
+        lambda given: {7: torch.tensor(given)},
+        Table,
+        lambda given: np.array([given, "other"], object),
+    ],
+)
+def test_a_part_is_known_by_all_its_numbers(made):
+    """Else training would go on from the checkpoint of another."""
+    assert json_value(made(numbers(1))) == json_value(made(numbers(1)))
+    assert json_value(made(numbers(1))) != json_value(made(numbers(2)))
+    json.dumps(json_value(made(numbers(1))))
+
+
+def test_a_network_that_a_part_holds_is_known_by_its_weights():
+    network = torch.nn.Linear(100, 100)
+    before = json_value(network)
+    assert json_value(network) == before
+    with torch.no_grad():
+        network.weight[50, 50] += 1
+    assert json_value(network) != before
+
+
+def test_a_set_is_the_same_in_every_process():
+    assert json_value({"two", "one", "three"}) == ["one", "three", "two"]
+
+
 @pytest.mark.parametrize("value", [float("inf"), np.float32("nan"), "a\udcff", (1, float("-inf"))])
 def test_any_value_can_be_written(value):
     text = json.dumps(json_value(value), allow_nan=False)
     assert text.encode()
+
+
+def test_a_part_may_hold_the_settings_of_a_recipe():
+    """Such as whose modules it takes; what the recipe has learnt is none of them."""
+
+    @dataclass
+    class Part:
+        settings: object
+
+    recipe = Parabel(n_threads=1)
+    before = json_value(Part(recipe))
+    assert before != json_value(Part(Parabel(n_threads=1, cost=2.0)))
+    recipe.fit(["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10)
+    assert json_value(Part(recipe)) == before
 
 
 def test_a_part_that_holds_itself_is_refused():

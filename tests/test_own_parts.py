@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from longtail import DeepXML, LongtailClassifier
+from longtail import Dataset, DeepXML, LongtailClassifier
 from longtail.classifiers.reranker import Reranker
-from longtail.classifiers.shortlisted import ShortlistTraining
+from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
 from longtail.data.point_input import InputKind
 from longtail.errors import InputError
 from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
@@ -39,6 +39,7 @@ from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.schedule import Schedule
 from longtail.transfer.block import TransferBlock
 from longtail.transfer.bounded_residual import BoundedResidual
+from longtail.transfer.plain import FullyConnected, Identity
 from longtail.transfer.transform import Rectified, Unchanged
 
 TEXTS = ["red wine", "white wine", "fast car", "old car"] * 10
@@ -195,6 +196,26 @@ def test_what_is_no_encoder_with_meta_labels(found, message):
         fit(surrogate=Learns(found))
 
 
+@pytest.mark.parametrize("says_so", [True, False])
+def test_a_surrogate_that_says_so_is_given_the_texts_of_labels(says_so):
+    given = []
+
+    class Looks(Learns):
+        def learn(self, architecture, data, run):
+            given.append(data)
+            return super().learn(architecture, data, run)
+
+        if says_so:
+
+            def looks_at_label_texts(self):
+                return True
+
+    dataset = Dataset.of(TEXTS, LABELS, label_texts={"drink": "wine to drink", "vehicle": "a car"})
+    model = DeepXML(surrogate=Looks(encoded()), min_df=1, n_threads=1).fit_dataset(dataset)
+    assert (given[0].label_features is not None) == says_so
+    assert bool(model.predictor_.predict("drink")) == says_so  # a word of no point
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_encoded_points_are_finite(value):
     class Encodes(BagEncoder):
@@ -320,6 +341,57 @@ def test_further_parts_are_looked_at_before_training(parts, message):
         fit(**parts)
 
 
+FOUR = ShortlistTraining(schedule=BRIEF, n_random=4)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"features": BagOfTokens(dimension=0)}, r"features\.dimension must be between 1 and"),
+        ({"features": BagOfTokens(dropout=1.5)}, r"features\.dropout must be between 0.0 and 0.99"),
+        ({"surrogate": MetaLabelTask(batch_size=0)}, r"surrogate\.batch_size must be between 1"),
+        (
+            {"surrogate": MetaLabelTask(residual=BoundedResidual(dropout="half"))},
+            r"surrogate\.residual\.dropout must be a number, got 'half'",
+        ),
+        ({"negatives": NearestLabels(beam=0)}, r"negatives\.beam must be between 1 and"),
+        (
+            {"negatives": NearestLabels(point_weight=2)},
+            r"negatives\.point_weight must be between 0",
+        ),
+        (
+            {"classifier": ShortlistedOneVsAll(training=replace(FOUR, batch_size=0))},
+            r"classifier\.training\.batch_size must be between 1 and",
+        ),
+        (
+            {"classifier": ShortlistedOneVsAll(training=replace(FOUR, n_hard=-1))},
+            r"classifier\.training\.n_hard must be between 0 and",
+        ),
+    ],
+)
+def test_settings_of_parts_are_looked_at_before_training(parts, message):
+    model = DeepXML(**parts, n_threads=1)
+    with pytest.raises(InputError, match=message):
+        model.fit(TEXTS, LABELS)
+    assert not hasattr(model, "run_")
+
+
+def test_settings_of_a_part_of_ones_own_are_its_own():
+    @dataclass(frozen=True)
+    class ByHand(Learns):
+        dimension: str = "four"
+
+    fit(surrogate=ByHand(encoded()))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"epochs": 2.5}, {"learning_rate": "0.1"}, {"halve_at": 14}, {"halve_at": (0.5,)}]
+)
+def test_a_schedule_of_other_things_is_refused(settings):
+    with pytest.raises(InputError, match=r"whole number of epochs, .* Schedule\(epochs=20, "):
+        replace(BRIEF, **settings)
+
+
 def reranking(architecture, **settings):
     on_shortlists = ShortlistTraining(schedule=BRIEF)
     return Reranker(
@@ -352,6 +424,92 @@ def test_a_reranker_that_cannot_start_is_refused_before_training(reranker, messa
     with pytest.raises(InputError, match=message):
         model.fit(TEXTS, LABELS)
     assert not hasattr(model, "run_")
+
+
+class Layer(TransferBlock):
+    """A block whose parameters are called otherwise than the arrays that are kept of it."""
+
+    def __init__(self, dimension, *_):
+        super().__init__(dimension, 0.01)
+        self.layer = torch.nn.Linear(dimension, dimension)
+
+    def forward(self, features):
+        return torch.relu(self.layer(features))
+
+    def frozen(self):
+        return Rectified(*(part.detach().numpy().copy() for part in self.layer.parameters()))
+
+
+class StartingLayer(Layer):
+    """One that says how it starts from a trained one."""
+
+    def start_from(self, trained):
+        with torch.no_grad():
+            self.layer.weight.copy_(torch.tensor(trained.matrix))
+            self.layer.bias.copy_(torch.tensor(trained.bias))
+
+
+@dataclass(frozen=True)
+class LayerTransfer:
+    """A transfer of somebody else's, whose blocks are of this class."""
+
+    block: Any = Layer
+
+
+class Shift(torch.nn.Module):
+    """A block that is no `TransferBlock`."""
+
+    def __init__(self, dimension, *_):
+        super().__init__()
+        self.dimension, self.learning_rate = dimension, 0.01
+        self.shift = torch.nn.Parameter(torch.zeros(dimension))
+
+    def forward(self, features):
+        return features + self.shift
+
+    def frozen(self):
+        return Unchanged()
+
+
+def with_transfers(first, own, **settings):
+    """Fit with these transfers of the first network and of the re-ranker."""
+    reranker = replace(reranking(BAGS, **settings), transfer=own)
+    return fit(
+        features=BAGS, surrogate=MetaLabelTask(schedule=BRIEF), transfer=first, reranker=reranker
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "own", "message"),
+    [
+        (BoundedResidual(), FullyConnected(), "transfer is a BoundedResidual, but its own is a Fu"),
+        (Identity(), BoundedResidual(), r"same transfer, or Reranker\(\.\.\., from_first=False\)"),
+        (BoundedResidual(), BoundedResidual, r"transfer of reranker .* Pass BoundedResidual\(\)"),
+        (
+            LayerTransfer(),
+            LayerTransfer(),
+            r"Layer cannot start .* keeps matrix \(16, 16\), .* are layer.weight \(16, 16\)",
+        ),
+        (LayerTransfer(Shift), LayerTransfer(Shift), "a Shift has no start_from"),
+    ],
+)
+def test_a_transfer_that_a_reranker_cannot_start_from_is_refused(first, own, message):
+    with pytest.raises(InputError, match=message):
+        with_transfers(first, own)
+
+
+@pytest.mark.parametrize(
+    ("first", "own", "settings"),
+    [
+        (BoundedResidual(), BoundedResidual(max_norm=None), {}),
+        (BoundedResidual(), FullyConnected(), {"from_first": False}),
+        (LayerTransfer(), LayerTransfer(), {"from_first": False}),
+        (LayerTransfer(StartingLayer), LayerTransfer(StartingLayer), {}),
+    ],
+)
+def test_a_reranker_has_any_transfer_that_it_can_start_from(first, own, settings):
+    model = with_transfers(first, own, **settings)
+    assert model.predictor_.predict("wine", k=1)[0][0] == "drink"
 
 
 @pytest.mark.parametrize(

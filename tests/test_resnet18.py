@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 import longtail
+from longtail import Dataset
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
 from longtail.errors import InputError
 from longtail.features.resnet18 import ResNet18
@@ -71,6 +72,26 @@ def test_learns_and_is_saved(images, weights, tmp_path):
         loaded.predict(pictures.transpose(0, 2, 3, 1))
     with pytest.raises(InputError, match="trained on ready-made features"):
         loaded.predict(["a text"])
+
+
+def test_a_data_set_of_images_is_learnt_from_and_evaluated(images):
+    pictures, classes = images
+    dataset = Dataset.of(pictures, classes)
+    assert dataset.features.shape == (24, 3 * 16 * 16)
+    brief = Schedule(epochs=1, learning_rate=0.05)
+    model = DeepXML(
+        features=ResNet18(image_shape=SHAPE),
+        surrogate=MetaLabelTask(schedule=brief, batch_size=10),
+        classifier=ShortlistedOneVsAll(training=ShortlistTraining(schedule=brief)),
+        n_threads=1,
+    ).fit_dataset(dataset)
+    answers = model.predictor_.predict(dataset.features, k=1)
+    right = 100 * np.mean([int(answer[0][0]) for answer in answers] == classes)
+    of_tensor = Dataset.of(torch.tensor(pictures), classes)
+    for one in (dataset, of_tensor):
+        assert model.predictor_.evaluate(one, ks=[1])["P@1"] == pytest.approx(right)
+    with pytest.raises(InputError, match="`features` has 3 dimensions, not 2"):
+        Dataset.of(pictures[0], classes)
 
 
 def test_weights_of_another_network(tmp_path, images):

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from longtail.classifiers.shortlisted import ShortlistTraining
     from longtail.features.architecture import FeatureArchitecture
+    from longtail.recipes.deepxml import Transfer
     from longtail.training.run import TrainingData, TrainingRun
-    from longtail.transfer.bounded_residual import BoundedResidual
 
 __all__ = ["Reranker"]
 
@@ -33,7 +33,8 @@ class Reranker:
     ----------
     architecture : FeatureArchitecture
         Of the same kind and sizes as the first network's, if it starts from that one.
-    transfer : BoundedResidual
+    transfer : Transfer
+        Of the same kind as the first network's, if it starts from that one.
     training : ShortlistTraining
     n_confused : int
         Best-scored labels of each training point that it is trained against.
@@ -50,7 +51,7 @@ class Reranker:
     """
 
     architecture: FeatureArchitecture
-    transfer: BoundedResidual
+    transfer: Transfer
     training: ShortlistTraining
     n_confused: int = 200
     from_first: bool = True

@@ -45,6 +45,7 @@ _MAY_BE_EMPTY = {
 }
 # What the Python functions call `format` is `--format` here, and so on.
 _OPTIONS = {
+    "labels_file": "--labels",
     "labels_path": "--label-pairs",
     "format": "--format",
     "text_column": "--text-column",

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from longtail.data.blocks import n_points_of
 from longtail.data.columns import Columns
 from longtail.data.csr import check_indices, row_with_repeats
+from longtail.data.foreign import images_as_rows
 from longtail.data.formats import format_for_reading, format_for_writing
 from longtail.data.from_python import features_from, holds_texts, labels_from, texts_from
 from longtail.data.input_notes import InputNotes
@@ -99,7 +100,8 @@ class Dataset:
         Parameters
         ----------
         X : sequence of str, or matrix (n_points, n_features)
-            Texts, or features: sparse, or dense numbers.
+            Texts, or features: sparse, or dense numbers. Images (n_points, channels, height, width)
+            become a row of numbers each, as architectures that read images take them.
         y : list of lists, matrix, table or classes
             Labels in any form that `fit` takes; or a data set, whose labels these points have.
         label_texts : mapping of str to str, optional
@@ -125,7 +127,7 @@ class Dataset:
         >>> list(dataset.label_space.texts)
         ['bread', 'baking', 'tango, waltz', 'yeast']
         """
-        points = texts_from(X) if holds_texts(X) else features_from(X)
+        points = texts_from(X) if holds_texts(X) else features_from(images_as_rows(X))
         n_points = n_points_of(points)
         if isinstance(y, Dataset):
             labels, space = y.labels.copy(), y.label_space

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ __all__ = [
     "as_classes",
     "check_unmasked",
     "column_names",
+    "images_as_rows",
     "is_missing",
     "own_dtype",
     "python_values",
@@ -24,6 +26,7 @@ __all__ = [
 
 # What is raised for what is no array: rows of other lengths, a sparse tensor, one with a gradient.
 UNREADABLE = (TypeError, ValueError, RuntimeError)
+N_DIMENSIONS = 4  # of images: points, channels, height, width
 
 
 def column_names(table: Any) -> list[object] | None:
@@ -95,6 +98,21 @@ def check_unmasked(name: str, values: Any) -> None:
             f"{name} is a masked array: {n_masked:,} of {values.size:,} values have no number. "
             f"Pass {name.strip('`')}.filled(0)."
         )
+
+
+def images_as_rows(points: Any) -> Any:
+    """Return an array (n, channels, height, width) as a row for each image, and all else as it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.data.foreign import images_as_rows
+    >>> images_as_rows(np.zeros((2, 3, 4, 4))).shape, images_as_rows(["red wine"])
+    ((2, 48), ['red wine'])
+    """
+    shape: tuple[int, ...] = getattr(points, "shape", ())
+    is_images = len(shape) == N_DIMENSIONS and hasattr(points, "reshape")
+    return points.reshape(shape[0], math.prod(shape[1:])) if is_images else points
 
 
 def is_missing(value: object) -> bool:

@@ -17,7 +17,7 @@ from longtail.data.paths import decode_line, numbered_lines
 from longtail.data.repository import features_of, read_matrix, write_matrix
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.data.unlabelled import read_points
-from longtail.errors import DataFormatError, InputError, source_name
+from longtail.errors import DataFormatError, InputError, Remedy, source_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +35,7 @@ __all__ = ["read_pair", "write_pair"]
 
 _GRADED = "points with label values other than 1 (taken for 1; or are the two files swapped?)"
 _WHAT = "A pair of sparse files"
+_NAMES = Remedy("labels_file", "If each line is the name of a label, pass it as {}.")
 
 
 def read_pair(
@@ -93,7 +94,7 @@ def read_pair(
     points = _points(path, labels_path, columns)
     n_points = len(points) if isinstance(points, TextColumn) else points.shape[0]
     is_matrix = is_matrix_file(labels_path)
-    own = labels_in(labels_path) if is_matrix else read_matrix(labels_path)
+    own = labels_in(labels_path) if is_matrix else _rows_of_labels(labels_path)
     if own.shape[0] != n_points:
         message = (
             f"The file has {own.shape[0]} rows, but {source_name(path)} has {n_points}. "
@@ -105,6 +106,16 @@ def read_pair(
     else:
         _add_rows(labels, own, is_matrix=is_matrix)
     return points
+
+
+def _rows_of_labels(path: Path) -> csr_array:
+    """Return a sparse text of labels; of one without a header, say what it may be instead."""
+    try:
+        return read_matrix(path)
+    except DataFormatError as error:
+        if error.line == 1:
+            error.remedies += (_NAMES,)
+        raise
 
 
 def _add_one_each(labels: LabelRows, own: NDArray[Any]) -> None:

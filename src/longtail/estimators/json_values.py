@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import Field, fields, is_dataclass
 from functools import partial
 from hashlib import file_digest, sha256
 from types import CodeType, FunctionType
@@ -51,10 +52,11 @@ def json_value(value: Any) -> Any:
 
 def _json_value(value: Any) -> Any:
     """See `json_value`."""
+    value = _as_array(value)
     if isinstance(value, np.ndarray):
         return f"array {value.shape} {sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
-    if isinstance(value, list | tuple):
-        return [_json_value(part) for part in value]
+    if isinstance(value, list | tuple | set | frozenset | Mapping):
+        return _of_parts(value)
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
@@ -63,18 +65,49 @@ def _json_value(value: Any) -> Any:
     return _name_of(value) or _json_object(value)
 
 
+def _of_parts(value: Any) -> Any:
+    """Return a list of what a collection holds, or an object of a mapping's."""
+    if isinstance(value, Mapping):
+        names = {key: key if isinstance(key, str) else repr(key) for key in value}
+        return {_json_value(names[key]): _json_value(value[key]) for key in value}
+    parts = [_json_value(part) for part in value]
+    return sorted(parts, key=repr) if isinstance(value, set | frozenset) else parts
+
+
+def _as_array(value: Any) -> Any:
+    """Return a tensor, or another library's table, as an array, and one of objects as a list.
+
+    All else stays as it is. What a tensor and a table say of themselves leaves out numbers, and the
+    bytes of objects are where they are in memory.
+    """
+    if hasattr(value, "detach") and hasattr(value, "to_dense"):
+        tensor = value.detach().to_dense().cpu()
+        is_unknown = str(tensor.dtype) == "torch.bfloat16"  # to numpy
+        value = (tensor.float() if is_unknown else tensor).numpy()
+    elif hasattr(value, "__array__") and not isinstance(value, type | np.generic):
+        value = np.asarray(value)
+    is_of_objects = isinstance(value, np.ndarray) and value.dtype.hasobject
+    return value.tolist() if is_of_objects else value
+
+
 def _json_object(value: Any) -> Any:
     """Return what a part is made of; its `repr` may hold where it is in memory."""
     if isinstance(value, partial):
         parts = {"function": value.func, "arguments": value.args, **value.keywords}
     elif is_dataclass(value):
-        parts = {field.name: getattr(value, field.name) for field in fields(value)}
+        known = (field for field in fields(value) if _is_set(value, field))
+        parts = {field.name: getattr(value, field.name) for field in known}
     elif hasattr(value, "__dict__"):
         parts = vars(value)
     else:
         return repr(value)
     own = {name: _json_value(part) for name, part in parts.items()}
     return {"type": type(value).__name__, **own, **code_of(type(value))}
+
+
+def _is_set(value: Any, field: Field[Any]) -> bool:
+    """Tell the settings of a recipe from what it has learnt, if it has."""
+    return field.init or (not _is_ours(value) and hasattr(value, field.name))
 
 
 def _name_of(value: Any) -> str | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
 from os import PathLike
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from longtail.estimators.estimator import LabelEstimator
 
-__all__ = ["check_min_df", "check_settings"]
+__all__ = ["check_min_df", "check_settings", "check_values_of_part"]
 
 _MANY = 2**31 - 1
 _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = MappingProxyType(
@@ -31,6 +31,7 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = MappingProxyType(
         "float": ((Real,), "a number"),
         "bool": ((bool, np.bool_), "True or False"),
         "str": ((str, PathLike), "a string"),
+        "tuple[int, ...]": ((tuple, list), "a tuple of whole numbers"),
     }
 )
 
@@ -76,6 +77,8 @@ LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
         "predict_shortlist_size": (1, _MANY),
         "n_representatives": (0, _MANY),
         "head_frequency": (1, _MANY),
+        "point_weight": (0.0, 1.0),
+        "neighbourhood_size": (0, _MANY),
         "n_hard": (0, _MANY),
         "n_random": (0, MOST_SEARCHED),
         "n_confused": (1, _MANY),
@@ -196,17 +199,49 @@ def check_settings(estimator: LabelEstimator) -> None:
     >>> from longtail.estimators.limits import check_settings
     >>> check_settings(Astec(dimension=64))
     """
-    for field in fields(estimator):
-        value = getattr(estimator, field.name, None)
+    _check_values("", estimator)
+    checked_device(estimator.device)
+    estimator.check()
+
+
+def check_values_of_part(name: str, part: Any) -> None:
+    """Raise InputError unless the settings of a part, and of its parts, are in their ranges.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in messages.
+    part : object
+        What is not longtail's own has settings of its own, too, and is left alone.
+
+    Examples
+    --------
+    >>> from longtail.estimators.limits import check_values_of_part
+    >>> from longtail.features.bag_of_tokens import BagOfTokens
+    >>> check_values_of_part("features", BagOfTokens(dropout=1.5))
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: features.dropout must be between 0.0 and 0.99, got 1.5.
+    """
+    is_ours = type(part).__module__.partition(".")[0] == "longtail"
+    if not is_ours or isinstance(part, type) or not is_dataclass(part):
+        return
+    _check_values(f"{name}.", part)
+    for field in fields(part):
+        check_values_of_part(f"{name}.{field.name}", getattr(part, field.name, None))
+
+
+def _check_values(within: str, holder: Any) -> None:
+    """Raise InputError unless each setting is of its kind and in its range."""
+    for field in fields(holder):
+        value = getattr(holder, field.name, None)
         kind = str(field.type)  # as it is written in the class, such as "int | None"
         if value is not None or kind in _KINDS:
-            _check_kind(field.name, value, kind.removesuffix(" | None"))
+            _check_kind(within + field.name, value, kind.removesuffix(" | None"))
         if field.name not in LIMITS or value is None:
             continue
         least, greatest = LIMITS[field.name]
         if not least <= value <= greatest or math.isnan(value):
             raise InputError(
-                f"{field.name} must be between {least:,} and {greatest:,}, got {value!r}."
+                f"{within}{field.name} must be between {least:,} and {greatest:,}, got {value!r}."
             )
-    checked_device(estimator.device)
-    estimator.check()

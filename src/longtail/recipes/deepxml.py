@@ -23,6 +23,7 @@ from longtail.recipes.own_parts import (
     check_parts,
     check_ranker,
     check_shortlister,
+    check_start,
     check_transform,
     checked_features,
     checked_shortlists,
@@ -283,6 +284,13 @@ class DeepXML(LabelEstimator):
         """Return what the feature architecture reads of a point."""
         return self.features.reads
 
+    def looks_at_label_texts(self) -> bool:
+        """See `LabelEstimator`: where a part of Module I has a method of this name that says so."""
+        asked = (
+            getattr(part, "looks_at_label_texts", None) for part in (self.features, self.surrogate)
+        )
+        return any(looks() for looks in asked if looks is not None)
+
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """See `LabelEstimator`."""
         return self.learn(data, held_out, run)
@@ -349,6 +357,7 @@ class DeepXML(LabelEstimator):
         """Return a fresh block between intermediate and final features."""
         block = self.transfer.block(dimension, run.torch_device)
         check_block(block)
+        check_start(block, self, run.torch_device)
         return block
 
     def _ranker(

@@ -11,6 +11,7 @@ import numpy as np
 from longtail.classifiers.reranker import Reranker
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError, named
+from longtail.estimators.limits import check_values_of_part
 from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
 from longtail.features.encoder import ENCODERS
 from longtail.negatives.nearest_labels import (
@@ -28,11 +29,12 @@ from longtail.transfer.transform import TRANSFORMS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import torch
     from numpy.typing import NDArray
 
     from longtail.features.architecture import FeatureArchitecture
     from longtail.features.encoder import Encoder
-    from longtail.recipes.deepxml import DeepXML
+    from longtail.recipes.deepxml import DeepXML, Transfer
 
 __all__ = [
     "check_block",
@@ -43,6 +45,7 @@ __all__ = [
     "check_parts",
     "check_ranker",
     "check_shortlister",
+    "check_start",
     "check_transform",
     "checked_features",
     "checked_shortlists",
@@ -59,6 +62,9 @@ SEAMS: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
         "classifier": (("learn",), "ShortlistedOneVsAll(...)"),
     }
 )
+
+# What a re-ranker's block has besides, where it starts from the first network's.
+STARTS = ("start_from",), "a TransferBlock"
 
 # What architectures call how they are trained, and what they start from. All their other whole
 # numbers, truth values, tuples and strings decide what is learnt: a new one cannot be forgotten.
@@ -87,12 +93,15 @@ def check_parts(model: DeepXML) -> None:
         check_part("reranker", model.reranker, ("learn",), "Reranker(...)")
     if isinstance(model.reranker, Reranker):
         _check_reranker(model.reranker, model.features)
+        _check_transfers(model.reranker, model.transfer)
     if not isinstance(model.prediction_sizes, ShortlistSizes | None):
         raise InputError(
             "prediction_sizes must be an object such as ShortlistSizes(), or None for the "
             "sampler's, "
             f"got {model.prediction_sizes!r}."
         )
+    for name in (*SEAMS, "reranker", "prediction_sizes"):
+        check_values_of_part(name, getattr(model, name))
     if model.fine_tune and not _takes(model.classifier.learn, "network"):
         raise InputError(
             "fine_tune trains the features on in Module IV, but the `learn` of "
@@ -117,6 +126,31 @@ def _check_reranker(reranker: Reranker, first: FeatureArchitecture) -> None:
             f"its own are {_sized(own)}. Pass it the same architecture, or "
             "Reranker(..., from_first=False), which starts it afresh."
         )
+
+
+def _check_transfers(reranker: Reranker, first: Transfer) -> None:
+    """Raise InputError unless a re-ranker's transfer is one, and what it starts from is alike."""
+    own = reranker.transfer
+    check_part("the transfer of reranker", own, *SEAMS["transfer"])
+    if reranker.from_first and type(own) is not type(first):
+        raise InputError(
+            f"The re-ranker starts from the first network, whose transfer is {named(first)}, but "
+            f"its own is {named(own)}, which would make other features of the same numbers. Pass "
+            "it the same transfer, or Reranker(..., from_first=False), which starts it afresh."
+        )
+
+
+def check_start(found: Any, model: DeepXML, device: torch.device) -> None:
+    """Raise InputError unless the block of a re-ranker can start from what `found` will be.
+
+    It is tried with both as they are before training: else the first network would be trained
+    in vain.
+    """
+    if not (isinstance(model.reranker, Reranker) and model.reranker.from_first):
+        return
+    block = model.reranker.transfer.block(found.dimension, device)
+    check_part("what `block` of the re-ranker's transfer returns", block, *STARTS)
+    block.start_from(found.frozen())
 
 
 def _sized(architecture: FeatureArchitecture) -> str:

@@ -12,6 +12,8 @@ import numpy as np
 from longtail.data.text_column import TextColumn
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -56,13 +58,17 @@ class Fingerprint:
         >>> earlier = Fingerprint('{"dimension": 300, "epochs": 7}', "data")
         >>> Fingerprint('{"dimension": 64, "epochs": 7}', "data").differences(earlier)
         'dimension=300, not 64'
+
+        Of a part, only what differs:
+
+        >>> first = Fingerprint('{"negatives": {"type": "Mine", "size": 5, "code": "a"}}', "data")
+        >>> Fingerprint(first.settings.replace("5", "7"), "data").differences(first)
+        'negatives.size=5, not 7'
+        >>> Fingerprint(first.settings.replace('"a"', '"b"'), "data").differences(first)
+        'another code of negatives'
         """
         own, others = json.loads(self.settings), json.loads(other.settings)
-        changed = [
-            f"{key}={_shown(others.get(key))}, not {_shown(own.get(key))}"
-            for key in {**own, **others}
-            if own.get(key) != others.get(key)
-        ]
+        changed = list(_changes("", own, others))
         if own.get("recipe") != others.get("recipe"):
             changed = [f"the recipe {others.get('recipe')}, not {own.get('recipe')}"]
         more = [f"{len(changed) - N_SHOWN} further settings"] if len(changed) > N_SHOWN else []
@@ -109,8 +115,24 @@ def fingerprint(settings: dict[str, Any], *data: csr_array | TextColumn | None) 
     return Fingerprint(json.dumps(settings, sort_keys=True, default=str), digest.hexdigest())
 
 
+def _changes(name: str, own: Any, others: Any) -> Iterator[str]:
+    """Say what differs between two values of a setting, of parts of one kind setting by setting."""
+    if own == others:
+        return
+    both = isinstance(own, dict) and isinstance(others, dict)
+    if both and own.get("type") == others.get("type"):
+        for key in {**own, **others}:
+            yield from _changes(f"{name}.{key}".lstrip("."), own.get(key), others.get(key))
+    elif name.rpartition(".")[2] == "code":
+        yield f"another code of {name.rpartition('.')[0] or 'the recipe'}"
+    else:
+        yield f"{name}={_shown(others)}, not {_shown(own)}"
+
+
 def _shown(value: Any) -> str:
-    """Write a setting as ``--set`` takes it."""
+    """Write a setting as ``--set`` takes it, and a part by its name."""
+    if isinstance(value, dict) and "type" in value:
+        return str(value["type"])
     return "none" if value is None else json.dumps(value).strip('"[]')
 
 

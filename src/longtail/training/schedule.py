@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from numbers import Integral, Real
+from typing import Any, Self
 
 from longtail.errors import InputError
 
@@ -48,6 +49,16 @@ class Schedule:
     warm_up: float = 0.0
 
     def __post_init__(self) -> None:
+        given: tuple[Any, ...] = (self.epochs, self.learning_rate, self.halve_at)  # whatever it is
+        epochs, rate, halved = given
+        at_epochs = halved if isinstance(halved, tuple | list) else [None]
+        whole = all(isinstance(at, Integral) for at in (epochs, *at_epochs))
+        if not (whole and isinstance(rate, Real)):
+            raise InputError(
+                "A schedule has a whole number of epochs, a number for the learning rate, and a "
+                f"tuple of whole numbers for halve_at, got {epochs!r}, {rate!r} and {halved!r}. "
+                "Pass such as Schedule(epochs=20, learning_rate=0.1, halve_at=(14,))."
+            )
         if self.epochs < 0 or not self.learning_rate > 0:
             raise InputError(
                 f"epochs must be at least 0 and the learning rate above 0, "

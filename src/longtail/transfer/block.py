@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from longtail.errors import InputError
+
 if TYPE_CHECKING:
     from longtail.transfer.transform import Transform
 
@@ -40,10 +42,27 @@ class TransferBlock(nn.Module):
         self.learning_rate = learning_rate
 
     def start_from(self, trained: Transform) -> None:
-        """Copy a trained block, whose arrays have the names of this one's parameters."""
+        """Copy a trained block, whose arrays have the names of this one's parameters.
+
+        Raises
+        ------
+        InputError
+            If they have not, or are of other shapes.
+        """
+        arrays = trained.to_arrays()
+        own = {**dict(self.named_parameters()), **dict(self.named_buffers())}
+        if any(name not in own or own[name].shape != arrays[name].shape for name in arrays):
+            needed = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+            has = ", ".join(f"{name} {tuple(own[name].shape)}" for name in own) or "none"
+            raise InputError(
+                f"{type(self).__name__} cannot start from the trained block, of which "
+                f"{type(trained).__name__} keeps {needed}: its own parameters are {has}. Call "
+                "them the same, or give it a `start_from` of its own; a re-ranker also starts "
+                "afresh, by Reranker(..., from_first=False)."
+            )
         with torch.no_grad():
-            for name, array in trained.to_arrays().items():
-                getattr(self, name).copy_(torch.tensor(array))
+            for name, array in arrays.items():
+                own[name].copy_(torch.tensor(array))
 
     def frozen(self) -> Transform:
         """Return the block as a trained model keeps it."""
