@@ -194,6 +194,7 @@ class LabelRelations:
         See `build`.
         """
         likest = self._likest(Bags.of(features), MAY_BE_OWN, n_threads)
+        self.__dict__.pop("_split_texts")  # who asks for matches next asks those that are returned
         weights, taken = Links.of_points(likest, labels, n_threads=n_threads, known=known)
         starts, linked, kept = kept_links(weights)
         return replace(self, link_starts=starts, link_labels=linked, link_weights=kept, taken=taken)
@@ -253,7 +254,8 @@ class LabelRelations:
     def is_common(self) -> NDArray[np.bool_]:
         """Which features label texts have that too many have for postings, (n_features,)."""
         n_postings = np.diff(self.posting_starts)
-        n_entries = np.bincount(self.texts.features, minlength=len(n_postings))
+        n_entries = np.zeros(len(n_postings), np.int64)
+        count_ids(self.texts.features, n_entries)  # numpy would make 64 bits of each id
         is_common: NDArray[np.bool_] = (n_postings == 0) & (n_entries > 0)
         return is_common
 
