@@ -11,7 +11,8 @@ from scipy.sparse import csr_array, random_array
 from longtail.kernels.packed_ids import pack_ids, unpacked_ids
 from longtail.kernels.sparse_splitting import (
     count_ids,
-    keep_entries,
+    keep_columns,
+    keep_weights,
     place_rows,
     place_weights,
     quantise_entries,
@@ -66,7 +67,9 @@ def test_some_columns_are_kept_under_new_ids(seed):
     n_kept = int(is_kept[rows.indices].sum())
     columns, weights = np.empty(n_kept, np.int32), np.empty(n_kept, np.float32)
     starts = np.empty(rows.shape[0] + 1, np.int64)
-    keep_entries(*as_kernels_take(rows), is_kept, new_ids, columns, weights, starts)
+    row_starts, row_columns, row_weights = as_kernels_take(rows)
+    keep_columns(row_starts, row_columns, is_kept, new_ids, columns, starts)
+    keep_weights(row_columns, row_weights, is_kept, weights)
     dense = rows.toarray()[:, is_kept]
     found = csr_array((weights, columns - 1, starts), dense.shape)
     assert (found.toarray() == dense).all()

@@ -20,7 +20,8 @@ from longtail.kernels.rows import Rows, quantise_rows
 from longtail.kernels.sparse_lookup import SparseRows, SplitRows
 from longtail.kernels.sparse_splitting import (
     count_ids,
-    keep_entries,
+    keep_columns,
+    keep_weights,
     place_rows,
     place_weights,
     quantise_entries,
@@ -169,11 +170,15 @@ class RowStore(NamedTuple):
         self, by_label: csr_array, is_kept: NDArray[np.bool_], places: Ids, n_places: int
     ) -> SparseRows:
         """Store the entries of some features, by label."""
+        rows, columns, weights = _arrays_of(by_label)
         n_kept = int(_entries_of_columns(by_label)[is_kept].sum())
-        columns, weights = np.empty(n_kept, np.int32), np.empty(n_kept, np.float32)
-        starts = np.empty(by_label.shape[0] + 1, np.int64)
-        keep_entries(*_arrays_of(by_label), is_kept, places, columns, weights, starts)
-        return self.sparse(starts, columns, weights, n_places)
+        kept, starts = np.empty(n_kept, np.int32), np.empty(len(rows), np.int64)
+        keep_columns(rows, columns, is_kept, places, kept, starts)
+        ids = read_only(pack_ids(kept, n_places), np.uint8)
+        del kept
+        kept_weights = np.empty(n_kept, np.float32)
+        keep_weights(columns, weights, is_kept, kept_weights)
+        return self._sparse(starts, ids, kept_weights)
 
     def _sparse(
         self, starts: NDArray[np.int64], ids: NDArray[np.uint8], weights: Floats

@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
     Starts = NDArray[np.int64]
 
-__all__ = ["count_ids", "keep_entries", "place_rows", "place_weights", "quantise_entries"]
+__all__ = [
+    "count_ids",
+    "keep_columns",
+    "keep_weights",
+    "place_rows",
+    "place_weights",
+    "quantise_entries",
+]
 
 
 @lean_kernel
@@ -55,17 +62,15 @@ def place_weights(
 
 
 @lean_kernel
-def keep_entries(
+def keep_columns(
     starts: Starts,
     columns: Ids,
-    weights: Floats,
     is_kept: Flags,
     new_columns: Ids,
     kept_columns: Ids,
-    kept_weights: Floats,
     kept_starts: Starts,
 ) -> None:
-    """Write the entries in some columns, row by row, under the new ids of these columns."""
+    """Write the columns of the entries that are kept, row by row, by their new ids."""
     n_kept = np.int64(0)
     kept_starts[0] = 0
     for row in range(len(starts) - 1):
@@ -73,9 +78,18 @@ def keep_entries(
             column = columns[i]
             if is_kept[column]:
                 kept_columns[n_kept] = new_columns[column]
-                kept_weights[n_kept] = weights[i]
                 n_kept += 1
         kept_starts[row + 1] = n_kept
+
+
+@lean_kernel
+def keep_weights(columns: Ids, weights: Floats, is_kept: Flags, kept_weights: Floats) -> None:
+    """Write the weight of each entry to where `keep_columns` writes its column."""
+    n_kept = np.int64(0)
+    for i in range(len(columns)):
+        if is_kept[columns[i]]:
+            kept_weights[n_kept] = weights[i]
+            n_kept += 1
 
 
 @lean_kernel
