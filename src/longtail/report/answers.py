@@ -17,7 +17,7 @@ from longtail.report.mistakes import (
     sure_and_wrong,
     without_hit,
 )
-from longtail.report.page import Bar, paragraph, table
+from longtail.report.page import Bar, Name, paragraph, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -136,9 +136,10 @@ class Answered:
     def _confused(self, confused: Sequence[Confusion]) -> str:
         """Return the table of answers that stand where another label was missed."""
         rows = [
-            (self._name(of.answered), self._name(of.missed), f"{of.n_points:,}") for of in confused
+            (self._name(of.answered), Name(self._name(of.missed)), f"{of.n_points:,}")
+            for of in confused
         ]
-        header = ("first answer, wrong", "label that was missed", "test points")
+        header = ("first answer, wrong", Name("label that was missed"), "test points")
         return table("What is answered in place of what", header, rows)
 
     def _tables(self, points: Iterable[int]) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bar",
+    "Name",
     "charts",
     "escaped",
     "figure",
@@ -37,6 +38,19 @@ class Bar(float):
     >>> "width: 25.0%" in table("shares", (), [("one", Bar(0.25))])
     True
     """
+
+
+class Name(str):
+    """Text that a table sets to the left, as it does its first column, and not as numbers.
+
+    Examples
+    --------
+    >>> from longtail.report.page import Name, table
+    >>> '<td class="name">music</td>' in table("pairs", (), [("song", Name("music"))])
+    True
+    """
+
+    __slots__ = ()
 
 
 def write_page(
@@ -123,7 +137,8 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str | Bar
     <div class="scroll"><table><caption>Sizes</caption><tbody><tr><th scope="row">a &amp; b</th>...
     """
     head = "".join(
-        f'<th scope="col">{escaped(name)}</th>' if name else "<td></td>" for name in header
+        f'<th scope="col"{_class_of(name)}>{escaped(name)}</th>' if name else "<td></td>"
+        for name in header
     )
     head = f"<thead><tr>{head}</tr></thead>" if header else ""
     body = "".join(
@@ -141,7 +156,12 @@ def _cell(value: str | Bar) -> str:
     if isinstance(value, Bar):
         width = f"{100 * min(max(value, 0.0), 1.0):.1f}"
         return f'<td class="bar" aria-hidden="true"><span style="width: {width}%"></span></td>'
-    return f"<td>{escaped(value)}</td>"
+    return f"<td{_class_of(value)}>{escaped(value)}</td>"
+
+
+def _class_of(value: str) -> str:
+    """Return the class of a cell, by which its text is set."""
+    return ' class="name"' if isinstance(value, Name) else ""
 
 
 def folded(summary: str, content: str) -> str:
