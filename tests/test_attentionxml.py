@@ -262,7 +262,7 @@ def test_a_mean_of_weights_is_what_early_stopping_looks_at(points):
         ({"hidden_layers": ()}, "widths of one or two layers"),
         ({"hidden_layers": (4, 4, 4)}, "widths of one or two layers"),
         ({"hidden_layers": (4, 0)}, "widths of one or two layers"),
-        ({"hidden_layers": 512}, "widths of one or two layers"),
+        ({"hidden_layers": 512}, "a tuple of whole numbers, got 512"),
         ({"epochs": 3, "average_after": 3}, "leaves none of the 3 epochs"),
         ({"average_after": -1}, "average_after must be between"),
         ({"n_learners": 0}, "n_learners must be between"),

@@ -414,7 +414,6 @@ class Predictor:
         own = {name: getattr(self, name) for name in inspect.signature(Predictor).parameters}
         return type(self)(**own | parts)
 
-    @interruptible()
     def with_labels(
         self,
         labels: Mapping[str, str] | Iterable[str],
@@ -423,7 +422,6 @@ class Predictor:
         """Return a model that knows further labels; see `longtail.label_changes.changes`."""
         return with_labels(self, labels, examples)
 
-    @interruptible()
     def without_labels(self, names: Iterable[str]) -> Predictor:
         """Return a model without some labels; see `longtail.label_changes.changes`."""
         return without_labels(self, names)

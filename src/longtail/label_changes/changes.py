@@ -18,7 +18,7 @@ from longtail.data.input_notes import InputNotes
 from longtail.data.label_names import names_in
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
-from longtail.errors import InputError, named
+from longtail.errors import InputError, interruptible, named
 from longtail.kernels.jit import n_usable_cores
 from longtail.label_changes.kept_labels import keep_labels
 from longtail.label_changes.new_labels import NewLabels, SharedSpaceVectors, add_labels
@@ -48,6 +48,7 @@ VECTORS_OF: Mapping[str, NewLabelVectors] = MappingProxyType(
 )
 
 
+@interruptible()
 def with_labels(
     model: Predictor,
     labels: Mapping[str, str] | Iterable[str],
@@ -116,6 +117,7 @@ def with_labels(
     )
 
 
+@interruptible()
 def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
     """Return a model that has never heard of some labels; the given one stays as it is.
 
