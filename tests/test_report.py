@@ -17,7 +17,7 @@ from longtail.metrics import AtThreshold, Difference, FrequencyBin, by_probabili
 from longtail.report import charts, sections
 from longtail.report.answers import Answered, examples
 from longtail.report.mistakes import most_confused, most_missed, sure_and_wrong, without_hit
-from longtail.report.page import Name, key_figures, table, write_page
+from longtail.report.page import Name, key_figures, paragraph, table, write_page
 
 NASTY = """<script>alert("x")</script> & 'co'"""
 METRICS = {"P@1": 33.25, "P@5": 14.0, "PSP@1": 19.5, "PSP@5": 22.0, "R@10": 45.0}
@@ -162,6 +162,14 @@ def test_missing_matplotlib_names_the_command(monkeypatch):
     monkeypatch.setattr(charts, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"pip install 'longtail\[report\]'"):
         charts.loss_chart("module I", [1.0])
+
+
+def test_what_no_page_may_hold_is_replaced(tmp_path):
+    path, name = tmp_path / "report.html", "a\0b\x1bc\udcff\td\n"  # as of a file that is not UTF-8
+    content = paragraph(name)
+    write_page(path, title=name, introduction=name, headline="", sections={name: content})
+    shown = path.read_text(encoding="utf-8")
+    assert shown.count("a\ufffdb\ufffdc\ufffd\td\n") == 5
 
 
 def test_names_and_numbers_of_a_table_are_told_apart():

@@ -6,6 +6,7 @@ The page follows the reader's choice of light or dark, fits a narrow screen, and
 from __future__ import annotations
 
 import html
+import re
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,10 @@ __all__ = [
     "table",
     "write_page",
 ]
+
+
+# Control characters, and halves of characters: Python holds names of files that are not UTF-8 so.
+_NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class Bar(float):
@@ -180,5 +185,12 @@ def figure(caption: str, svg: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Make any text safe inside the page."""
-    return html.escape(text)
+    r"""Make any text safe inside the page; what no page may hold shows that something was there.
+
+    Examples
+    --------
+    >>> from longtail.report.page import escaped
+    >>> escaped("<a>\0") == "&lt;a&gt;\N{REPLACEMENT CHARACTER}"
+    True
+    """
+    return html.escape(_NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", text))
