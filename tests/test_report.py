@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib import rc_context
 from scipy.sparse import csr_array
 
 from html_page import Page
@@ -170,6 +174,25 @@ def test_what_no_page_may_hold_is_replaced(tmp_path):
     write_page(path, title=name, introduction=name, headline="", sections={name: content})
     shown = path.read_text(encoding="utf-8")
     assert shown.count("a\ufffdb\ufffdc\ufffd\td\n") == 5
+
+
+def test_charts_are_the_same_whatever_style_is_set():
+    usual = charts.loss_chart("shared space", [2.0, 1.0])
+    with rc_context({"text.usetex": True, "axes.facecolor": "black", "lines.color": "red"}):
+        assert charts.loss_chart("shared space", [2.0, 1.0]) == usual
+
+
+def test_a_backend_that_matplotlib_does_not_know(tmp_path):
+    asked = "from longtail.report.charts import loss_chart; loss_chart('stage', [1.0])"
+    done = subprocess.run(
+        [sys.executable, "-c", asked],
+        env=os.environ | {"MPLBACKEND": "bogus"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "InputError: matplotlib cannot be used: " in done.stderr
+    assert "unset the environment variable MPLBACKEND" in done.stderr
 
 
 def test_names_and_numbers_of_a_table_are_told_apart():

@@ -9,12 +9,13 @@ from __future__ import annotations
 import html
 import io
 import re
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.errors import MissingExtraError
+from longtail.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,12 +61,19 @@ _STYLE = {
 
 
 def check_matplotlib() -> None:
-    """Raise `MissingExtraError` if matplotlib is not installed."""
+    """Raise `MissingExtraError` if matplotlib is not installed, `InputError` if it won't start."""
     if find_spec("matplotlib") is None:
         raise MissingExtraError(
             "The report's charts need matplotlib, which is not installed. Install it with "
             "`pip install 'longtail[report]'`."
         )
+    try:
+        import_module("matplotlib")
+    except ValueError as error:  # of MPLBACKEND, which it looks at whatever is drawn
+        raise InputError(
+            f"matplotlib cannot be used: {error}. Correct or unset the environment variable "
+            "MPLBACKEND; the report's charts need none."
+        ) from error
 
 
 def loss_chart(stage: str, losses: Sequence[float]) -> str:
@@ -230,11 +238,12 @@ def latency_chart(milliseconds: NDArray[np.float64]) -> str:
 def _svg(draw: Callable[[Any], None], description: str, name: str) -> str:
     """Draw on one pair of axes and return the drawing for the page."""
     check_matplotlib()
-    from matplotlib import rc_context  # noqa: PLC0415 - an extra, which may not be installed
+    from matplotlib import style  # noqa: PLC0415 - an extra, which may not be installed
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     buffer = io.StringIO()
-    with rc_context(_STYLE):
+    # A reader's own style, as of a matplotlibrc, may be for black paper, or need a LaTeX.
+    with style.context(["default", _STYLE]):
         figure = Figure(figsize=_INCHES, layout="constrained")
         draw(figure.add_subplot())
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
