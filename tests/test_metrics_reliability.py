@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -18,6 +20,21 @@ def test_every_answer_is_in_one_part():
     assert [part.n_answers for part in found] == [1, 2]
     assert found[0].share_right == 0.0
     assert (found[1].probability, found[1].share_right) == (pytest.approx(0.975), 1.0)
+
+
+def test_answers_of_many_points_are_counted_some_points_at_a_time():
+    random = np.random.default_rng(0)
+    said = random.random((20_000, 50)).astype(np.float32)
+    ids, truth = np.tile(np.arange(50), (20_000, 1)), csr_array((20_000, 50))
+    tracemalloc.start()
+    found = by_probability(ids, said, truth)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < ids.nbytes
+    bins = np.minimum((said.astype(np.float64) * 10).astype(int), 9)
+    assert [part.n_answers for part in found] == np.bincount(bins.ravel()).tolist()
+    for i, part in enumerate(found):
+        assert part.probability == pytest.approx(said[bins == i].mean(dtype=np.float64))
 
 
 def test_honest_probabilities_are_found_to_be_honest():

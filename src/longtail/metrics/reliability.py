@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.errors import InputError, require_positive
-from longtail.metrics.hits import as_binary_csr, check_ids, true_among
+from longtail.metrics.hits import as_binary_csr, check_ids, row_chunks, true_among
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from longtail.metrics.hits import Floats, Integers
@@ -78,13 +79,28 @@ def by_probability(
     """
     require_positive("n_bins", n_bins)
     truth = as_binary_csr(truth, "truth")
-    ids, probabilities = check_ids(ids, truth.shape[0]), np.asarray(probabilities, np.float64)
+    ids, probabilities = check_ids(ids, truth.shape[0]), np.asarray(probabilities)
     if ids.shape != probabilities.shape:
         raise InputError(
             f"`ids` has shape {ids.shape} and `probabilities` {probabilities.shape}. Pass both as "
             "`predict_topk` returns them."
         )
-    said = probabilities[ids >= 0]
+    counted = [
+        _count(ids[rows], probabilities[rows], truth[rows], n_bins) for rows in row_chunks(len(ids))
+    ]
+    n_answers, sums, n_right = np.sum(counted, axis=0)
+    return [
+        ProbabilityBin(int(n), float(sums[i] / n), float(n_right[i] / n))
+        for i, n in enumerate(n_answers)
+        if n
+    ]
+
+
+def _count(
+    ids: Integers, probabilities: Floats, truth: csr_array, n_bins: int
+) -> NDArray[np.float64]:
+    """Return how many answers of some points are in each bin, their sum, and how many are right."""
+    said = probabilities[ids >= 0].astype(np.float64)
     if not ((said >= 0) & (said <= 1)).all():
         raise InputError(
             f"Probabilities are from 0 to 1, and these from {said.min():g} to {said.max():g}. Pass "
@@ -92,11 +108,6 @@ def by_probability(
         )
     is_right = true_among(ids, truth)[ids >= 0]
     bins = np.minimum((said * n_bins).astype(np.int64), n_bins - 1)
-    n_answers, sums, n_right = (
-        np.bincount(bins, weights, n_bins) for weights in (None, said, is_right)
+    return np.array(
+        [np.bincount(bins, weights, n_bins) for weights in (None, said, is_right)], np.float64
     )
-    return [
-        ProbabilityBin(int(n), float(sums[i] / n), float(n_right[i] / n))
-        for i, n in enumerate(n_answers)
-        if n
-    ]
