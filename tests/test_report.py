@@ -195,6 +195,22 @@ def test_a_backend_that_matplotlib_does_not_know(tmp_path):
     assert "unset the environment variable MPLBACKEND" in done.stderr
 
 
+def test_no_standard_error_is_not_a_number_to_read():
+    of_one_point = Difference(ours=100.0, theirs=0.0, standard_error=float("nan"))
+    shown = "".join(Page(sections.comparison({"P@1": of_one_point})).text)
+    assert "100.00\N{EN DASH}" in shown
+    assert "nan" not in shown
+
+
+def test_shares_of_nothing_begin_at_zero():
+    drawn = charts.frequency_chart(BINS, "P@5", [0.0, 0.0])
+    assert not re.search(r">[^<]*\N{MINUS SIGN}[^<]*</text>", drawn)
+
+
+def test_the_line_of_honest_probabilities_is_as_dark_as_text():
+    assert re.search(r"stroke-dasharray: [^\"]*stroke: currentColor", charts.reliability_chart([]))
+
+
 def test_names_and_numbers_of_a_table_are_told_apart():
     source = table("pairs", ("", "label", "points"), [("song", Name("music"), "8")])
     assert '<td class="name">music</td><td>8</td>' in source

@@ -134,6 +134,8 @@ def frequency_chart(bins: Sequence[FrequencyBin], metric: str, values: Sequence[
         axes.set_xlabel("label quantile, the most frequent first (mean frequency)")
         axes.set_ylabel(f"contribution to {metric}, %")
         axes.margins(y=0.15)
+        if not any(values):  # or the axis would begin below zero
+            axes.set_ylim(0, 1)
 
     words = ", ".join(f"quantile {i}: {value:.2f}" for i, value in enumerate(values, start=1))
     return _svg(draw, f"Contribution to {metric}, in percent, {words}", f"frequency-{metric}")
@@ -155,7 +157,7 @@ def reliability_chart(bins: Sequence[ProbabilityBin]) -> str:
     right = [100 * part.share_right for part in bins]
 
     def draw(axes: Any) -> None:
-        axes.plot((0, 100), (0, 100), color=_RULE, linewidth=1.5, linestyle=(0, (4, 3)))
+        axes.plot((0, 100), (0, 100), color=_INK, linewidth=1, linestyle=(0, (3, 3)))
         axes.plot(said, right, color=_BAR, linewidth=2, marker="o", markersize=4)
         axes.set_xlabel("said to be probable, %")
         axes.set_ylabel("right, %")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -39,6 +40,7 @@ __all__ = [
     "training_stages",
 ]
 
+_UNKNOWN = "\N{EN DASH}"  # what one point tells of a standard error
 _PACKAGES = ("longtail", "numpy", "scipy", "numba", "torch", "matplotlib")
 
 
@@ -111,7 +113,7 @@ def comparison(found: Mapping[str, Difference]) -> str:
             f"{of.ours:.2f}",
             f"{of.theirs:.2f}",
             f"{of.value:+.2f}",
-            f"{of.standard_error:.2f}",
+            _UNKNOWN if math.isnan(of.standard_error) else f"{of.standard_error:.2f}",
         )
         for name, of in found.items()
     ]
@@ -156,7 +158,14 @@ def probabilities(bins: Sequence[ProbabilityBin], thresholds: Sequence[AtThresho
         ("at least", "labels a point", "precision", "recall", "F1"),
         cut,
     )
-    return charts(drawn) + folded("The numbers of these charts", numbers)
+    return (
+        charts(drawn)
+        + paragraph(
+            "On the dashed line of the first chart, answers are right exactly as often as they "
+            "say; below it, they promise too much."
+        )
+        + folded("The numbers of these charts", numbers)
+    )
 
 
 def latency(milliseconds: NDArray[np.float64], points_per_second: float) -> str:
