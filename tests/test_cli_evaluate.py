@@ -394,7 +394,7 @@ def test_a_report_of_labels_that_the_model_has_not(place, capsys, tmp_path):
     report, test = tmp_path / "report.html", labelled(tmp_path / "t.jsonl", ["drink"], ["animal"])
     code, _, _ = run(capsys, "evaluate", place / "model", test, "--report", report, "--ks", "2")
     assert code == 0
-    assert "Missing: animal" in report.read_text(encoding="utf-8")
+    assert "Missing: <bdi>animal</bdi>" in report.read_text(encoding="utf-8")
 
 
 def test_a_report_of_features(place, capsys, tmp_path):

@@ -211,9 +211,23 @@ def test_the_line_of_honest_probabilities_is_as_dark_as_text():
     assert re.search(r"stroke-dasharray: [^\"]*stroke: currentColor", charts.reliability_chart([]))
 
 
+def test_names_of_any_script_leave_those_beside_them_alone():
+    turned = "a\N{RIGHT-TO-LEFT OVERRIDE}b"
+    labels = [[turned, "boat"], ["car"]]
+    shown = Answered(
+        points=Dataset.of(["\u05e9\u05dc\u05d5\u05dd (a)", "b"], labels),
+        ids=np.array([[2], [0]]),
+        probabilities=np.array([[0.5], [0.5]]),
+        train_label_counts=np.array([1, 1, 1]),
+    ).drawn_points()
+    assert f"<bdi>{turned}</bdi> \N{MIDDLE DOT} <bdi>boat</bdi>" in shown
+    page = Page(shown)
+    assert all(cell["dir"] == "auto" for cell in page.all("caption") + page.all("th"))
+
+
 def test_names_and_numbers_of_a_table_are_told_apart():
     source = table("pairs", ("", "label", "points"), [("song", Name("music"), "8")])
-    assert '<td class="name">music</td><td>8</td>' in source
+    assert '<td class="name" dir="auto">music</td><td>8</td>' in source
 
 
 def test_answers_are_marked_and_what_is_missing_is_named():

@@ -17,7 +17,7 @@ from longtail.report.mistakes import (
     sure_and_wrong,
     without_hit,
 )
-from longtail.report.page import Bar, Name, paragraph, table
+from longtail.report.page import Bar, Name, listed, paragraph, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -171,9 +171,8 @@ class Answered:
         """Return which of a point's labels are not among its answers."""
         if not labels:
             return ""
-        names = " \N{MIDDLE DOT} ".join(self._name(label) for label in labels[:MOST_LABELS])
-        more = len(labels) - MOST_LABELS
-        return paragraph(f"Missing: {names}" + (f" and {more:,} more" if more > 0 else ""))
+        names, more = map(self._name, labels[:MOST_LABELS]), len(labels) - MOST_LABELS
+        return listed("Missing: ", names, f" and {more:,} more" if more > 0 else "")
 
     def _text(self, point: int) -> str:
         """Return the beginning of a text, or the number of a point of features."""

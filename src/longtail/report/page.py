@@ -24,6 +24,7 @@ __all__ = [
     "figure",
     "folded",
     "key_figures",
+    "listed",
     "paragraph",
     "table",
     "write_page",
@@ -51,7 +52,7 @@ class Name(str):
     Examples
     --------
     >>> from longtail.report.page import Name, table
-    >>> '<td class="name">music</td>' in table("pairs", (), [("song", Name("music"))])
+    >>> '<td class="name" dir="auto">music</td>' in table("pairs", (), [("song", Name("music"))])
     True
     """
 
@@ -124,6 +125,19 @@ def paragraph(text: str) -> str:
     return f"<p>{escaped(text)}</p>\n"
 
 
+def listed(before: str, names: Iterable[str], after: str = "") -> str:
+    """Return a paragraph of names in a row, none of which turns round what stands beside it.
+
+    Examples
+    --------
+    >>> from longtail.report.page import listed
+    >>> listed("Missing: ", ["a", "b"], " and 3 more").rstrip()
+    '<p>Missing: <bdi>a</bdi> · <bdi>b</bdi> and 3 more</p>'
+    """
+    inside = " \N{MIDDLE DOT} ".join(f"<bdi>{escaped(name)}</bdi>" for name in names)
+    return f"<p>{escaped(before)}{inside}{escaped(after)}</p>\n"
+
+
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str | Bar]]) -> str:
     """Return a table whose first column names the rows.
 
@@ -139,7 +153,7 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str | Bar
     --------
     >>> from longtail.report.page import table
     >>> print(table("Sizes", (), [("a & b", "2 MB")]).rstrip())
-    <div class="scroll"><table><caption>Sizes</caption><tbody><tr><th scope="row">a &amp; b</th>...
+    <div class="scroll"><table><caption dir="auto">Sizes</caption><tbody><tr><th scope="row"...
     """
     head = "".join(
         f'<th scope="col"{_class_of(name)}>{escaped(name)}</th>' if name else "<td></td>"
@@ -147,11 +161,11 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str | Bar
     )
     head = f"<thead><tr>{head}</tr></thead>" if header else ""
     body = "".join(
-        f'<tr><th scope="row">{escaped(str(first))}</th>{"".join(map(_cell, rest))}</tr>'
+        f'<tr><th scope="row" dir="auto">{escaped(str(first))}</th>{"".join(map(_cell, rest))}</tr>'
         for first, *rest in rows
     )
     return (
-        f'<div class="scroll"><table><caption>{escaped(caption)}</caption>{head}'
+        f'<div class="scroll"><table><caption dir="auto">{escaped(caption)}</caption>{head}'
         f"<tbody>{body}</tbody></table></div>\n"
     )
 
@@ -165,8 +179,8 @@ def _cell(value: str | Bar) -> str:
 
 
 def _class_of(value: str) -> str:
-    """Return the class of a cell, by which its text is set."""
-    return ' class="name"' if isinstance(value, Name) else ""
+    """Return by what the text of a cell is set: names begin where their script does."""
+    return ' class="name" dir="auto"' if isinstance(value, Name) else ""
 
 
 def folded(summary: str, content: str) -> str:
