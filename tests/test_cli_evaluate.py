@@ -422,6 +422,8 @@ def test_where_no_report_can_be_written(place, capsys, tmp_path):
     arguments = ["evaluate", place / "model", place / "test.jsonl", "--report"]
     assert "a page to look at" in refused(capsys, *arguments, "-")
     both = tmp_path / "both.html"
-    assert "--json and --report both name" in refused(capsys, *arguments, both, "--json", both)
+    (tmp_path / "link.html").symlink_to(both)
+    for name in (both, tmp_path / "link.html"):
+        assert "--json and --report both name" in refused(capsys, *arguments, name, "--json", both)
     assert "no folder" in refused(capsys, *arguments, tmp_path / "missing" / "report.html")
     assert "model" in refused(capsys, *arguments, place / "model" / "manifest.json")

@@ -43,6 +43,7 @@ from longtail.data.repository import read_filter
 from longtail.data.unlabelled import check_kind
 from longtail.errors import InputError, source_name
 from longtail.evaluation import answers_to
+from longtail.folder_exchange import resolved
 from longtail.metrics import (
     at_thresholds,
     by_point,
@@ -178,8 +179,8 @@ def _check_report(arguments: argparse.Namespace) -> None:
     """Refuse what no page can be written to, before the work."""
     if is_stdout(arguments.report):
         raise InputError("A report is a page to look at: name a file, such as report.html.")
-    if arguments.json is not None and arguments.json.absolute() == arguments.report.absolute():
-        raise InputError(f"--json and --report both name {arguments.json}. Name two files.")
+    if arguments.json is not None and resolved(arguments.json) == resolved(arguments.report):
+        raise InputError(f"--json and --report both name {arguments.report}. Name two files.")
     check_matplotlib()
 
 
