@@ -238,6 +238,18 @@ def test_answers_are_marked_and_what_is_missing_is_named():
     assert "(an empty text)" in shown
 
 
+def test_blanks_are_no_heading_of_answers():
+    blank = Answered(
+        points=Dataset.of([" \n", f"{' ' * 400}a rose"], [["a"], ["b"]]),
+        ids=np.array([[0], [0]]),
+        probabilities=np.array([[0.5], [0.5]]),
+        train_label_counts=np.array([1, 1]),
+    )
+    shown = blank.drawn_points()
+    assert ">(an empty text)</caption>" in shown
+    assert ">a rose</caption>" in shown
+
+
 def test_features_are_shown_by_their_number():
     of_texts = answered()
     points = Dataset.of(csr_array(np.eye(4)), [["a"], ["b"], ["a"], ["b"]])

@@ -179,7 +179,7 @@ class Answered:
         texts = self.points.texts
         if texts is None:
             return f"point {point:,}"
-        return _beginning(texts[point], MOST_LETTERS) or "(an empty text)"
+        return _beginning(texts[point].strip(), MOST_LETTERS) or "(an empty text)"
 
     def _name(self, label: int) -> str:
         return _beginning(self.points.label_space.name(label), MOST_OF_NAME)
