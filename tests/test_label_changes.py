@@ -437,6 +437,19 @@ def test_examples_of_none_of_the_new_labels_are_refused(lacking, tmp_path, capsy
     assert "unknown labels (skipped): 1" in capsys.readouterr().err
 
 
+def test_new_names_that_look_like_others_are_pointed_out(whole):
+    said = "1 label names with blanks at their ends, such as 'wine '"
+    with pytest.warns(InputWarning, match=f"labels: {said}"):
+        model = whole.with_labels({"wine ": TEXTS[0], "lawn": TEXTS[1]})
+    with pytest.warns(InputWarning, match=f"names: {said}"):
+        whole.with_names({"beer": "wine "})
+    with pytest.warns(InputWarning, match="such as 'cafe\u0301', are written with accents apart"):
+        whole.with_labels({"caf\u00e9": TEXTS[0]}).with_labels({"cafe\u0301": TEXTS[0]})
+    model.with_labels({"another": TEXTS[2]})  # what was there before is not said again
+    whole.with_names({"beer": "Wine"})
+    whole.with_names({"wine": "wine "})
+
+
 def test_examples_that_tell_nothing_are_pointed_out(lacking):
     texts = {"lawn": TEXTS[0], "garden": TEXTS[1]}
     examples = {"lawn": ["☃", TEXTS[2]], "garden": ["☂", "☃"]}

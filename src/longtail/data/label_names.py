@@ -236,6 +236,35 @@ def remark_on_twins(notes: InputNotes, names: Collection[str]) -> None:
         )
 
 
+def remark_on_new_twins(notes: InputNotes, new: Collection[str], known: Iterable[str]) -> None:
+    """Say so if new names differ from others, or among themselves, by what nobody sees.
+
+    Parameters
+    ----------
+    notes : InputNotes
+    new : list, dict or the like of str
+    known : iterable of str
+        Names that labels have already. What these differ by among themselves was said before.
+
+    Examples
+    --------
+    >>> from longtail.data.input_notes import InputNotes
+    >>> from longtail.data.label_names import remark_on_new_twins
+    >>> notes = InputNotes("names")
+    >>> remark_on_new_twins(notes, ["yeast", "rye "], ["bread", "bread ", "rye"])
+    >>> notes.summary().partition(", are")[0]
+    "names: 1 label names with blanks at their ends, such as 'rye '"
+    """
+    seen_as = {_as_seen(name) for name in new}
+    near = dict.fromkeys(name for name in known if _as_seen(name) in seen_as)
+    remark_on_twins(notes, near | dict.fromkeys(new))
+
+
+def _as_seen(name: str) -> str:
+    """Return a name without what nobody sees of it."""
+    return unicodedata.normalize("NFC", name.strip())
+
+
 def _is_composed(name: str) -> bool:
     """Tell a name whose accents are in their letters, where Unicode has such."""
     return unicodedata.is_normalized("NFC", name)
