@@ -488,6 +488,13 @@ def test_new_names_that_look_like_others_are_pointed_out(whole):
     whole.with_names({"wine": "wine "})
 
 
+def test_names_that_stay_are_not_counted_as_changed(whole, tmp_path, capsys):
+    own, out = str(tmp_path / "model"), str(tmp_path / "out")
+    whole.save(own)
+    assert main(["labels", "rename", own, "wine", "wine", "beer", "ale", out]) == 0
+    assert "1 name of" in capsys.readouterr().err
+
+
 def test_examples_that_tell_nothing_are_pointed_out(lacking):
     texts = {"lawn": TEXTS[0], "garden": TEXTS[1]}
     examples = {"lawn": ["☃", TEXTS[2]], "garden": ["☂", "☃"]}

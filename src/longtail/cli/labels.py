@@ -96,7 +96,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     changed.save(arguments.target)
     said = f"{arguments.model} knew {model.n_labels:,}"
     if changed.n_labels == model.n_labels:
-        said = f"{counted(len(arguments.names) // 2, 'name')} of {arguments.model} changed"
+        n_renamed = _n_renamed(changed) - _n_renamed(model)
+        said = f"{counted(n_renamed, 'name')} of {arguments.model} changed"
     notice(f"{arguments.target} knows {counted(changed.n_labels, 'label')}; {said}.")
     if model.label_space.names is None and changed.n_labels < model.n_labels:
         notice("The labels have numbers for names, and those behind a removed one have moved up.")
@@ -181,6 +182,11 @@ def _removed(model: Predictor, arguments: argparse.Namespace) -> Predictor:
         )
     check_label_names(model.label_space, arguments.names)
     return model.without_labels(arguments.names)
+
+
+def _n_renamed(model: Predictor) -> int:
+    """Return how many labels were renamed since the training."""
+    return int(model.description.get("label_changes", {}).get("renamed", 0))
 
 
 def _renamed(model: Predictor, arguments: argparse.Namespace) -> Predictor:
