@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from longtail.data.input_notes import InputNotes
 
 __all__ = [
+    "as_seen",
     "check_name",
     "is_list_text",
     "names_in",
     "packed_by",
+    "remark_on_new_twins",
     "remark_on_packed",
     "remark_on_twins",
     "written_id",
@@ -255,13 +257,20 @@ def remark_on_new_twins(notes: InputNotes, new: Collection[str], known: Iterable
     >>> notes.summary().partition(", are")[0]
     "names: 1 label names with blanks at their ends, such as 'rye '"
     """
-    seen_as = {_as_seen(name) for name in new}
-    near = dict.fromkeys(name for name in known if _as_seen(name) in seen_as)
+    seen_as = {as_seen(name) for name in new}
+    near = dict.fromkeys(name for name in known if as_seen(name) in seen_as)
     remark_on_twins(notes, near | dict.fromkeys(new))
 
 
-def _as_seen(name: str) -> str:
-    """Return a name without what nobody sees of it."""
+def as_seen(name: str) -> str:
+    r"""Return a name without what nobody sees of it: see `remark_on_twins`.
+
+    Examples
+    --------
+    >>> from longtail.data.label_names import as_seen
+    >>> as_seen("cafe\u0301 ") == "caf\u00e9"
+    True
+    """
     return unicodedata.normalize("NFC", name.strip())
 
 
