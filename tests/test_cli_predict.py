@@ -68,11 +68,16 @@ def test_answers_can_be_held_to_labels_of_a_file(place, capsys, tmp_path):
 
 def test_names_that_no_label_has_and_missing_files_of_names_are_said(place, capsys, tmp_path):
     wrong = write_lines(tmp_path / "wrong.txt", ["drink", "drinks"])
+    more = write_lines(tmp_path / "more.txt", ["drink", "drinks", "vehicles"])
     (tmp_path / "empty.txt").write_text("")
     asked = ["predict", place / "model", "--text", "red wine"]
     for option in ("--allowed", "--masked"):
-        assert "is named 'drinks'" in refused(capsys, *asked, option, wrong)
-        assert "empty.txt, line 1: " in refused(capsys, *asked, option, tmp_path / "empty.txt")
+        said = refused(capsys, *asked, option, wrong)
+        assert "is named 'drinks'" in said
+        assert "names, " not in said
+        assert "Of the 3 names, 2 are no label's." in refused(capsys, *asked, option, more)
+        said = refused(capsys, *asked, option, tmp_path / "empty.txt")
+        assert f"empty.txt is empty, so no label is {option[2:]}. Name labels in it" in said
         assert "none.txt cannot be opened" in refused(capsys, *asked, option, tmp_path / "none.txt")
 
 

@@ -94,8 +94,12 @@ def test_what_only_python_can_do_is_not_advised(place, capsys, tmp_path):
     labels = write_lines(tmp_path / "labels.txt", ["drink"])
     command = ("train", place / "train.jsonl", "--labels", labels, "--model", tmp_path / "model")
     message = refused(capsys, *command)
-    assert "The label 'red' is none of the 1 known ones. Correct it. (Read as" in message
+    assert "label 'red' is none of the 1 names of the labels file. Correct it, or add" in message
+    assert "a line with it to that file. (Read as" in message
     assert "; pass --format if it is another.)" in message
+    write_lines(tmp_path / "labels.txt", ["drink", "red ", "vehicle"])
+    message = refused(capsys, *command)
+    assert "is none of the 3 names of the labels file. It looks like 'red ', which is" in message
 
 
 def test_a_pair_of_sparse_files_is_read(capsys, tmp_path):
@@ -177,7 +181,10 @@ def test_what_a_user_wrote_is_said_as_it_was_written(capsys, tmp_path):
     (tmp_path / "labels.txt").write_text("drink\n")
     files = (tmp_path / name, "--labels", tmp_path / "labels.txt")
     message = refused(capsys, "train", *files, "--model", tmp_path / "model")
-    assert f"{name}, line 1: The label 'labels_path=' is none of the 1 known ones." in message
+    assert (
+        f"{name}, line 1: The label 'labels_path=' is none of the 1 names of the labels file."
+        in message
+    )
     assert "unknown_labels" not in message
 
 

@@ -138,7 +138,7 @@ def test_other_columns_begin_anew(place, tmp_path, capsys, monkeypatch):
         (TABLE, "a.csv", ["--keep", "shelve"], "mean 'shelf'? There are: 'ID', 'text', "),
         (TABLE, "a.csv", ["--keep", "shelve"], "'shelf'. Name one of them as --keep."),
         (TABLE, "a.csv", ["--keep", "labels"], "Answers have 'labels' of their own"),
-        (TABLE, "a.csv", ["--keep", "ID", "ID"], "'ID' is named 2 times"),
+        (TABLE, "a.csv", ["--keep", "ID", "ID"], "named 2 times. Name each column once."),
         (TABLE, "a.csv", ["--keep", ""], "Pass a name as --keep."),
         ("ID,x\n1,red wine\n", "a.csv", ["--keep", "ID"], "None of the 2 columns is called 'text'"),
         ("id,ID,text\n1,2,red wine\n", "a.csv", ["--keep", "iD"], "2 columns 'iD'. Rename"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -434,7 +436,63 @@ def test_examples_of_none_of_the_new_labels_are_refused(lacking, tmp_path, capsy
     assert not out.exists()
     points.write_text('{"text": "roses", "labels": ["Garden", "garden"]}\n')
     assert main(words) == 0
-    assert "unknown labels (skipped): 1" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "no point of 1 of the 2 new labels, such as 'lawn': of these the text alone" in error
+    assert "unknown labels" not in error
+
+
+def test_examples_with_labels_that_are_not_new_are_nothing_odd(lacking, tmp_path, capsys):
+    own, out = str(tmp_path / "model"), str(tmp_path / "out")
+    lacking.save(own)
+    (tmp_path / "new.txt").write_text("garden\n")
+    rows = [{"text": EXAMPLES[0], "labels": ["garden", "wine"]}, {"text": "a", "labels": ["wine"]}]
+    (tmp_path / "points.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    words = [own, str(tmp_path / "new.txt"), out, "--examples", str(tmp_path / "points.jsonl")]
+    assert main(["labels", "add", *words]) == 0
+    assert "warning" not in capsys.readouterr().err
+    assert longtail.load(out).train_label_counts[-1] >= 1
+
+
+def test_examples_with_ids_of_another_labels_file_are_refused(lacking, tmp_path, capsys):
+    own, out, points = (tmp_path / name for name in ("model", "out", "points.jsonl"))
+    lacking.save(own)
+    (tmp_path / "new.txt").write_text("garden\troses\nlawn\tgrass\n")
+    points.write_text('{"text": "roses", "labels": [0]}\n{"text": "grass", "labels": [7, 1]}\n')
+    words = ["labels", "add", own, tmp_path / "new.txt", out, "--examples", points]
+    assert main([*map(str, words)]) == 2
+    error = capsys.readouterr().err
+    assert "has ids of labels, up to 7. Here ids are lines of" in error
+    assert not out.exists()
+    points.write_text('{"text": "roses", "labels": [0]}\n{"text": "grass", "labels": [0, 1]}\n')
+    assert main([*map(str, words)]) == 0
+
+
+def test_a_label_that_is_named_twice_is_told(lacking, tmp_path, capsys):
+    lacking.save(tmp_path / "model")
+    (tmp_path / "new.txt").write_text("lawn\tgrass\ngarden\troses\ngarden\ttrees\n")
+    words = ["labels", "add", tmp_path / "model", tmp_path / "new.txt", tmp_path / "out"]
+    assert main([*map(str, words)]) == 2
+    assert "new.txt names 'garden' more than once" in capsys.readouterr().err
+
+
+def test_new_names_that_look_like_others_are_pointed_out(whole):
+    said = "1 label names with blanks at their ends, such as 'wine '"
+    with pytest.warns(InputWarning, match=f"labels: {said}"):
+        model = whole.with_labels({"wine ": TEXTS[0], "lawn": TEXTS[1]})
+    with pytest.warns(InputWarning, match=f"names: {said}"):
+        whole.with_names({"beer": "wine "})
+    with pytest.warns(InputWarning, match="such as 'cafe\u0301', are written with accents apart"):
+        whole.with_labels({"caf\u00e9": TEXTS[0]}).with_labels({"cafe\u0301": TEXTS[0]})
+    model.with_labels({"another": TEXTS[2]})  # what was there before is not said again
+    whole.with_names({"beer": "Wine"})
+    whole.with_names({"wine": "wine "})
+
+
+def test_names_that_stay_are_not_counted_as_changed(whole, tmp_path, capsys):
+    own, out = str(tmp_path / "model"), str(tmp_path / "out")
+    whole.save(own)
+    assert main(["labels", "rename", own, "wine", "wine", "beer", "ale", out]) == 0
+    assert "1 name of" in capsys.readouterr().err
 
 
 def test_examples_that_tell_nothing_are_pointed_out(lacking):

@@ -20,6 +20,7 @@ from longtail.cli.own_columns import (
 from longtail.cli.words import word
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
+from longtail.data.input_notes import warn
 from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError, source_name
 from longtail.model_folder import ModelFolder, check_target
@@ -95,7 +96,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     changed.save(arguments.target)
     said = f"{arguments.model} knew {model.n_labels:,}"
     if changed.n_labels == model.n_labels:
-        said = f"{counted(len(arguments.names) // 2, 'name')} of {arguments.model} changed"
+        n_renamed = _n_renamed(changed) - _n_renamed(model)
+        said = f"{counted(n_renamed, 'name')} of {arguments.model} changed"
     notice(f"{arguments.target} knows {counted(changed.n_labels, 'label')}; {said}.")
     if model.label_space.names is None and changed.n_labels < model.n_labels:
         notice("The labels have numbers for names, and those behind a removed one have moved up.")
@@ -109,7 +111,10 @@ def _added(model: Predictor, arguments: argparse.Namespace) -> Predictor:
     check_inputs(arguments.labels, arguments.examples)
     space = LabelSpace.read(arguments.labels)
     if space.names is None or space.texts is None or not space.names_are_unique:
-        raise InputError(f"{source_name(arguments.labels)} names a label twice. Name each once.")
+        twice = next(iter(space.shared_names))
+        raise InputError(
+            f"{source_name(arguments.labels)} names {twice!r} more than once. Name each label once."
+        )
     labels = dict(zip(space.names, space.texts, strict=True))
     if arguments.examples is None:
         return model.with_labels(labels)
@@ -125,27 +130,46 @@ def _examples(
         arguments.examples,
         format=arguments.format,
         label_space=space,
-        unknown_labels="skip",
+        unknown_labels="extend",
         text_column=columns.text,
         labels_column=columns.labels,
         label_separator=columns.separator,
     )
-    by_label = dataset.labels.T.tocsr()
+    _check_ids(dataset.label_space, space, arguments)
+    by_label = dataset.labels[:, : space.n_labels].T.tocsr()
     rows = np.split(by_label.indices, by_label.indptr[1:-1])
     if dataset.texts is None:
         raise InputError(
             f"{source_name(arguments.examples)} holds features. Pass texts as examples, or use "
             "Python."
         )
-    if not dataset.labels.nnz:
+    if not by_label.nnz:
         raise InputError(
             f"No point of {source_name(arguments.examples)} has one of the new labels, such as "
             f"{space.name(0)!r}. Names must match exactly, capital letters and spaces included. "
             "Correct them, or omit --examples."
         )
+    without = [space.name(label) for label, own in enumerate(rows) if not len(own)]
+    if without:
+        warn(
+            f"{source_name(arguments.examples)} has no point of {len(without):,} of the "
+            f"{counted(space.n_labels, 'new label')}, such as {without[0]!r}: of these the text "
+            "alone is known. Names must match exactly, capital letters and spaces included."
+        )
     return {
         space.name(label): dataset.texts.take(own) for label, own in enumerate(rows) if len(own)
     }
+
+
+def _check_ids(found: LabelSpace, new: LabelSpace, arguments: argparse.Namespace) -> None:
+    """Raise InputError if examples have ids that are no lines of the file of new labels."""
+    others = range(new.n_labels, found.n_labels)
+    if others and [found.name(label) for label in others] == [str(label) for label in others]:
+        raise InputError(
+            f"{source_name(arguments.examples)} has ids of labels, up to {others[-1]:,}. Here ids "
+            f"are lines of {source_name(arguments.labels)}, from 0 to {others[0] - 1:,}. Write "
+            "names in place of ids."
+        )
 
 
 def _removed(model: Predictor, arguments: argparse.Namespace) -> Predictor:
@@ -158,6 +182,11 @@ def _removed(model: Predictor, arguments: argparse.Namespace) -> Predictor:
         )
     check_label_names(model.label_space, arguments.names)
     return model.without_labels(arguments.names)
+
+
+def _n_renamed(model: Predictor) -> int:
+    """Return how many labels were renamed since the training."""
+    return int(model.description.get("label_changes", {}).get("renamed", 0))
 
 
 def _renamed(model: Predictor, arguments: argparse.Namespace) -> Predictor:

@@ -39,7 +39,7 @@ def near_names(name: str, known: Sequence[str]) -> str:
 
 
 def check_label_names(space: LabelSpace, names: Iterable[str]) -> None:
-    """Raise InputError if no label has one of the names, and say which are like it.
+    """Raise InputError if no label has one of the names; say which are like it, how many others.
 
     A server, which others may ask for what is not there all day, does without this.
 
@@ -54,8 +54,23 @@ def check_label_names(space: LabelSpace, names: Iterable[str]) -> None:
         ...
     longtail.errors.InputError: None of the 2 labels is named 'bred'. ... Similar ones: 'bread'.
     """
-    for name in names:
-        try:
-            space.id_of(name)
-        except InputError as error:
-            raise InputError(f"{error}{near_names(name, space.names or ())}") from error
+    wanted = list(dict.fromkeys(names))
+    missing = [name for name in wanted if not _is_named(space, name)]
+    if not missing:
+        return
+    try:
+        space.id_of(missing[0])
+    except InputError as error:
+        n_missing, n_wanted = len(missing), len(wanted)
+        how_many = f" Of the {n_wanted:,} names, {n_missing:,} are no label's."
+        hint = near_names(missing[0], space.names or ())
+        raise InputError(f"{error}{hint}{how_many if n_missing > 1 else ''}") from error
+
+
+def _is_named(space: LabelSpace, name: str) -> bool:
+    """Tell whether a label has the name."""
+    try:
+        space.id_of(name)
+    except InputError:
+        return False
+    return True

@@ -146,10 +146,15 @@ def _check_options(arguments: argparse.Namespace) -> None:
         check_output(arguments.output, read=names, models=[arguments.model])
 
 
-def _names_in(model: Predictor, path: str | None) -> Sequence[str] | None:
+def _names_in(model: Predictor, path: str | None, option: str) -> Sequence[str] | None:
     """Return the labels named in a file, of which each line is one, or one and a TAB and a text."""
     if path is None:
         return None
+    if Path(path).is_file() and not Path(path).stat().st_size:
+        raise InputError(
+            f"{path} is empty, so no label is {option}. Name labels in it, one a line, or omit "
+            f"--{option}."
+        )
     names = list(LabelSpace.read(path).names or ())
     check_label_names(model.label_space, names)
     return names
@@ -166,8 +171,8 @@ def _answer_text(model: Predictor, arguments: argparse.Namespace) -> None:
         arguments.text,
         arguments.top_k,
         threshold=arguments.threshold,
-        allowed=_names_in(model, arguments.allowed),
-        masked=_names_in(model, arguments.masked) or (),
+        allowed=_names_in(model, arguments.allowed, "allowed"),
+        masked=_names_in(model, arguments.masked, "masked") or (),
     )
     for name, probability in answer:
         result(f"{probability:.4f}\t{one_line(name)}")
@@ -180,8 +185,8 @@ def _explain_text(model: Predictor, arguments: argparse.Namespace) -> None:
     explanation = model.explain(
         arguments.text,
         arguments.top_k,
-        allowed=_names_in(model, arguments.allowed),
-        masked=_names_in(model, arguments.masked) or (),
+        allowed=_names_in(model, arguments.allowed, "allowed"),
+        masked=_names_in(model, arguments.masked, "masked") or (),
     )
     kept = [part for part in explanation.labels if part.probability >= arguments.threshold]
     for part in kept:
@@ -200,7 +205,8 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
     """Write one line, or one row of a matrix, a point, in the order of the file."""
     if delimiter_of(arguments.output):
         check_names(model.label_space, arguments.output)
-    allowed, masked = _names_in(model, arguments.allowed), _names_in(model, arguments.masked)
+    allowed = _names_in(model, arguments.allowed, "allowed")
+    masked = _names_in(model, arguments.masked, "masked")
     restriction = Restriction.of(model.label_space, allowed, masked or ())
     kept = Kept(arguments.keep)
     columns = columns_of_points(model, arguments, kept)

@@ -74,7 +74,7 @@ class Columns:
             if names.count(name) > 1:
                 raise InputError(
                     f"The column {name!r} is named {names.count(name)} times. Name each column "
-                    "once, for its text or for its labels."
+                    f"once{'' if self.labels is None else ', for the text or for the labels'}."
                 )
 
     @classmethod

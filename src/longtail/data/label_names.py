@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from longtail.data.input_notes import InputNotes
 
 __all__ = [
+    "as_seen",
     "check_name",
     "is_list_text",
     "names_in",
     "packed_by",
+    "remark_on_new_twins",
     "remark_on_packed",
     "remark_on_twins",
     "written_id",
@@ -234,6 +236,42 @@ def remark_on_twins(notes: InputNotes, names: Collection[str]) -> None:
             "apart from their letters, and taken for other labels than those that look the same: "
             "write all in one Unicode form, such as NFC, if the same is meant"
         )
+
+
+def remark_on_new_twins(notes: InputNotes, new: Collection[str], known: Iterable[str]) -> None:
+    """Say so if new names differ from others, or among themselves, by what nobody sees.
+
+    Parameters
+    ----------
+    notes : InputNotes
+    new : list, dict or the like of str
+    known : iterable of str
+        Names that labels have already. What these differ by among themselves was said before.
+
+    Examples
+    --------
+    >>> from longtail.data.input_notes import InputNotes
+    >>> from longtail.data.label_names import remark_on_new_twins
+    >>> notes = InputNotes("names")
+    >>> remark_on_new_twins(notes, ["yeast", "rye "], ["bread", "bread ", "rye"])
+    >>> notes.summary().partition(", are")[0]
+    "names: 1 label names with blanks at their ends, such as 'rye '"
+    """
+    seen_as = {as_seen(name) for name in new}
+    near = dict.fromkeys(name for name in known if as_seen(name) in seen_as)
+    remark_on_twins(notes, near | dict.fromkeys(new))
+
+
+def as_seen(name: str) -> str:
+    r"""Return a name without what nobody sees of it: see `remark_on_twins`.
+
+    Examples
+    --------
+    >>> from longtail.data.label_names import as_seen
+    >>> as_seen("cafe\u0301 ") == "caf\u00e9"
+    True
+    """
+    return unicodedata.normalize("NFC", name.strip())
 
 
 def _is_composed(name: str) -> bool:

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from longtail.data.csr import MAX_IDS, csr_from_rows, n_labels_of
-from longtail.data.label_names import is_list_text, remark_on_packed, remark_on_twins, written_id
+from longtail.data.label_names import (
+    as_seen,
+    is_list_text,
+    remark_on_packed,
+    remark_on_twins,
+    written_id,
+)
 from longtail.data.label_space import LabelSpace
 from longtail.errors import DataFormatError, InputError, Remedy
 
@@ -206,10 +212,19 @@ class LabelRows:
         if self._unknown == "skip":
             self.notes.add("unknown labels (skipped)", line=line)
             return -1
-        message = (
-            f"The label {name!r} is none of the {self._known.n_labels:,} known ones. Correct it."
-        )
+        message = self._unknown_name(name, self._known)
         raise DataFormatError(message, _EXTEND_OR_SKIP, path=self.path, line=line)
+
+    def _unknown_name(self, name: str, known: LabelSpace) -> str:
+        """Say that no known label has a name, and what to do."""
+        which = "names of the labels file" if self._ids_are_lines else "known ones"
+        remedy = "it, or add a line with it to that file" if self._ids_are_lines else "it"
+        seen_as = as_seen(name)
+        twin = next((other for other in known.names or () if as_seen(other) == seen_as), None)
+        near = "" if twin is None else f" It looks like {twin!r}, which is another name."
+        return (
+            f"The label {name!r} is none of the {known.n_labels:,} {which}.{near} Correct {remedy}."
+        )
 
     def _written_id(self, name: str, n_labels: int, line: int) -> int:
         """Take a name for an id: others mean nothing to a model that was trained on ids alone."""

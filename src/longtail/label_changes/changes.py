@@ -15,7 +15,7 @@ from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
 from longtail.data.bags import Bags
 from longtail.data.input_notes import InputNotes
-from longtail.data.label_names import names_in
+from longtail.data.label_names import names_in, remark_on_new_twins
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, interruptible, named
@@ -78,6 +78,12 @@ def with_labels(
     Predictor
         The new labels' ids follow those of the others.
 
+    Warns
+    -----
+    InputWarning
+        If a new name differs from another one by blanks at its ends or by the form of its accents,
+        or an example holds nothing that the model knows.
+
     Raises
     ------
     InputError
@@ -101,6 +107,7 @@ def with_labels(
     texts = dict(labels) if isinstance(labels, Mapping) else _texts_of(names_in(labels))
     given = {} if examples is None else examples
     _check_new_names(model.label_space, texts, given)
+    _remark_on_names(model.label_space, texts)
     new = _new_labels(model, texts, given)
     _check_known(new, list(texts), reads_texts=vectors.reads_texts(scorer))
     space = model.label_space
@@ -271,6 +278,13 @@ def _check_new_names(space: LabelSpace, texts: Mapping[str, str], examples: obje
         raise InputError(
             f"There are examples of {strange[0]!r}, which is not one of the labels to be added."
         )
+
+
+def _remark_on_names(space: LabelSpace, texts: Mapping[str, str]) -> None:
+    """Warn of new names that look like others."""
+    notes = InputNotes("labels")
+    remark_on_new_twins(notes, texts, space.names or ())
+    notes.warn()
 
 
 def _new_labels(

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from longtail.data.label_names import check_name
+from longtail.data.input_notes import InputNotes
+from longtail.data.label_names import check_name, remark_on_new_twins
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, named
 
@@ -38,6 +39,11 @@ def with_names(model: Predictor, names: Mapping[str, str]) -> Predictor:
     -------
     Predictor
 
+    Warns
+    -----
+    InputWarning
+        If a new name differs from another one by blanks at its ends or by the form of its accents.
+
     Raises
     ------
     InputError
@@ -56,6 +62,9 @@ def with_names(model: Predictor, names: Mapping[str, str]) -> Predictor:
     space = model.label_space
     new = _checked(space, names)
     changed = [new.get(name, name) for name in space.names or ()]
+    notes = InputNotes("names")
+    remark_on_new_twins(notes, [*new.values()], changed)
+    notes.warn()
     n_renamed = sum(len(space.ids_of(name)) for name in new)
     return model.replaced(
         label_space=replace(space, names=TextColumn.from_strings(changed)),
