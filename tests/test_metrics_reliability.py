@@ -20,6 +20,13 @@ def test_every_answer_is_in_one_part():
     assert (found[1].probability, found[1].share_right) == (pytest.approx(0.975), 1.0)
 
 
+def test_there_are_ten_parts_of_which_each_has_its_lower_bound():
+    said = np.repeat([0.0, 0.0625, 0.125, 0.1875, 0.25, 0.5, 0.75, 0.9375], 2).reshape(-1, 2)
+    truth = csr_array((len(said), 2), dtype=np.float32)
+    found = by_probability(np.zeros(said.shape, np.int64), said, truth)
+    assert [part.n_answers for part in found] == [4, 4, 2, 2, 2, 2]
+
+
 def test_honest_probabilities_are_found_to_be_honest():
     random = np.random.default_rng(0)
     said = random.random((20_000, 1))
