@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.sparse import csr_array
 from command_line import SMALL, refused, rows, run, write_lines
 from html_page import Page
 from longtail import Dataset, load
+from longtail.amounts import bytes_text
 from longtail.data.label_space import in_ids_of
 from longtail.data.text_column import TextColumn
 from longtail.evaluation import answers_to
@@ -388,6 +390,45 @@ def test_a_report_shows_mistakes_and_charts(place, capsys, tmp_path):
     for part in ("red wine in a glass", "\N{CHECK MARK} drink", f"Beside {place / 'model'}"):
         assert part in shown
     assert page.all("svg")
+
+
+def cells(shown, heading):
+    """Return the cells of a section's tables, row by row, bars left out."""
+    section = shown.split(f"<h2>{heading}</h2>")[1].split("</section>")[0]
+    return [re.findall(r"<t[hd][^>]*>([^<]+)<", row) for row in section.split("<tr>")]
+
+
+def test_a_report_says_of_its_model_and_its_points_what_others_say(place, capsys, tmp_path):
+    report, model, test = tmp_path / "report.html", load(place / "model"), place / "test.jsonl"
+    training = {"wall_seconds": 3725, "cpu_seconds": 9000}
+    model.documents["training.json"].update(training)
+    model.save(tmp_path / "model")
+    arguments = ["--report", report, "--json", "-", "--propensity", "0.9,0.2"]
+    code, out, _ = run(capsys, "evaluate", tmp_path / "model", test, *arguments)
+    assert code == 0
+    metrics, shown = json.loads(out), report.read_text(encoding="utf-8")
+    assert f"<title>longtail: {tmp_path / 'model'} on 8 test points</title>" in shown
+    assert "of 10 labels, trained on 40 points." in shown
+    figures = dict(re.findall("<dt>([^<]*)</dt><dd>([^<]*)</dd>", shown))
+    size = sum(path.stat().st_size for path in (tmp_path / "model").iterdir())
+    assert figures == {
+        "labels": "10",
+        "P@1": f"{metrics['P@1']:.1f} %",
+        "PSP@1": f"{metrics['PSP@1']:.1f} %",
+        "training": "1 h 2 min",
+        "answers": f"{metrics['points_per_second']:,.0f} / s",
+        "model": bytes_text(size),
+    }
+    quantiles = [row for row in cells(shown, "Accuracy") if len(row) == 5 and row[0].isdigit()]
+    sums = np.array(quantiles, np.float64).sum(axis=0)
+    assert sums[1] == 10
+    assert sums[3:].tolist() == pytest.approx([metrics["P@5"], metrics["PSP@5"]], abs=0.05)
+    by_probability = [row for row in cells(shown, "Probabilities") if len(row) == 3][1:]
+    assert sum(int(row[2]) for row in by_probability) == 8 * 10  # all answers to all points
+    assert ["points", "8"] in cells(shown, "Test points")
+    assert ["together", "3,725.0", "9,000.0"] in cells(shown, "Training")
+    assert ["together", bytes_text(size)] in cells(shown, "Model")
+    assert "<pre>longtail" in shown.split("<h2>How this was made</h2>")[1]
 
 
 def test_a_report_of_labels_that_the_model_has_not(place, capsys, tmp_path):

@@ -217,6 +217,14 @@ def test_what_was_put_in_the_place_of_a_file_is_not_locked(tmp_path):
             lock(stream.fileno(), path, "taken")
 
 
+def test_what_another_version_has_begun_is_not_gone_on_with(tmp_path, monkeypatch):
+    (tmp_path / "manifest.json").write_text("{}")
+    (tmp_path / "texts.txt").write_text("red wine\n")
+    ours = identity_of(tmp_path, str(tmp_path / "texts.txt"))
+    monkeypatch.setattr("longtail.cli.resuming.__version__", "0.0.1")
+    assert identity_of(tmp_path, str(tmp_path / "texts.txt")) != ours
+
+
 def test_other_content_is_another_input_and_another_model(tmp_path):
     model, texts = tmp_path, tmp_path / "texts.txt"
     texts.write_text("red wine\n")

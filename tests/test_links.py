@@ -163,3 +163,26 @@ def test_weights_lie_between_0_and_1():
     is_told = (evidence > 0).any(axis=1)
     assert 5 < is_told.sum() < 40
     assert not weights[is_told][evidence[is_told] < 0].any()
+
+
+def test_many_points_are_told_as_few_are(monkeypatch):
+    random = np.random.default_rng(2)
+    ids = np.array([random.permutation(30)[:5] for _ in range(40)], np.int32)
+    shares = random.random((40, 5)).astype("f")
+    evidence = random.integers(-1, 3, (40, 5)).astype("f")
+    before = np.zeros(30, np.float32)
+    whole = own_labels(ids, shares, evidence, before)
+    assert not before.any()
+    chunks = [slice(0, 7), slice(7, 39), slice(39, 40)]
+    monkeypatch.setattr("longtail.blend.links.row_chunks", lambda n_rows: chunks)
+    for one, other in zip(whole, own_labels(ids, shares, evidence, before), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_label_is_taken_as_far_as_it_is_a_points_own_in_the_end():
+    """Each point carries a label that no other carries: links say whose own it is in the end."""
+    random = np.random.default_rng(3)
+    labels = csr_array(np.eye(N, dtype=np.float32)[random.permutation(N)])
+    candidates = [random.permutation(N)[:4].tolist() for _ in range(N)]
+    links = of_points(candidates, labels, products=[[0.5, 0.45, 0.4, 0.35]] * N)
+    np.testing.assert_allclose(links.weights.toarray().max(axis=0), 0.5 * links.taken, rtol=1e-5)

@@ -37,6 +37,13 @@ def test_answers_of_many_points_are_counted_some_points_at_a_time():
         assert part.probability == pytest.approx(said[bins == i].mean(dtype=np.float64))
 
 
+def test_there_are_ten_parts_of_which_each_has_its_lower_bound():
+    said = np.repeat([0.0, 0.0625, 0.125, 0.1875, 0.25, 0.5, 0.75, 0.9375], 2).reshape(-1, 2)
+    truth = csr_array((len(said), 2), dtype=np.float32)
+    found = by_probability(np.zeros(said.shape, np.int64), said, truth)
+    assert [part.n_answers for part in found] == [4, 4, 2, 2, 2, 2]
+
+
 def test_honest_probabilities_are_found_to_be_honest():
     random = np.random.default_rng(0)
     said = random.random((20_000, 1))

@@ -14,6 +14,7 @@ from longtail.classifiers.reranker import Reranker
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
 from longtail.data.point_input import InputKind
 from longtail.errors import InputError
+from longtail.estimators.limits import check_values_of_part
 from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.features.convolutions import XMLCNN, KimCNN
@@ -30,6 +31,7 @@ from longtail.recipes.own_parts import check_parts
 from longtail.recipes.slice import Slice
 from longtail.recipes.spen import SPEN
 from longtail.recipes.xtransformer import XTransformer
+from longtail.row_store import RowStore
 from longtail.scorers.deepxml import Ranker
 from longtail.scorers.label_vectors import LabelVectors
 from longtail.scorers.one_vs_rest import OneVsRestScorer
@@ -367,6 +369,14 @@ FOUR = ShortlistTraining(schedule=BRIEF, n_random=4)
             {"classifier": ShortlistedOneVsAll(training=replace(FOUR, n_hard=-1))},
             r"classifier\.training\.n_hard must be between 0 and",
         ),
+        (
+            {"classifier": ShortlistedOneVsAll(training=replace(FOUR, neighbourhood_size=-1))},
+            r"classifier\.training\.neighbourhood_size must be between 0 and",
+        ),
+        (
+            {"features": KimCNN(widths="345")},
+            r"features\.widths must be a tuple of whole numbers, got '345'",
+        ),
     ],
 )
 def test_settings_of_parts_are_looked_at_before_training(parts, message):
@@ -374,6 +384,16 @@ def test_settings_of_parts_are_looked_at_before_training(parts, message):
     with pytest.raises(InputError, match=message):
         model.fit(TEXTS, LABELS)
     assert not hasattr(model, "run_")
+
+
+def test_settings_of_parts_may_be_at_their_bounds():
+    alone = replace(FOUR, neighbourhood_size=0)
+    check_parts(DeepXML(classifier=ShortlistedOneVsAll(training=alone), n_threads=1))
+
+
+@pytest.mark.parametrize("part", [RowStore("int8"), Schedule, None])
+def test_what_has_no_settings_has_none_to_look_at(part):
+    check_values_of_part("part", part)
 
 
 def test_settings_of_a_part_of_ones_own_are_its_own():

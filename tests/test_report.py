@@ -19,9 +19,9 @@ from longtail import Dataset
 from longtail.errors import InputError, MissingExtraError
 from longtail.metrics import AtThreshold, Difference, FrequencyBin, by_probability
 from longtail.report import charts, sections
-from longtail.report.answers import Answered, examples
+from longtail.report.answers import MOST_LABELS, MOST_LETTERS, Answered, examples
 from longtail.report.mistakes import most_confused, most_missed, sure_and_wrong, without_hit
-from longtail.report.page import Name, key_figures, paragraph, table, write_page
+from longtail.report.page import Bar, Name, figure, key_figures, paragraph, table, write_page
 
 NASTY = """<script>alert("x")</script> & 'co'"""
 METRICS = {"P@1": 33.25, "P@5": 14.0, "PSP@1": 19.5, "PSP@5": 22.0, "R@10": 45.0}
@@ -68,9 +68,9 @@ def source(tmp_path_factory):
     judged = (of_answers.ids, of_answers.probabilities, of_answers.points.labels)
     write_page(
         path,
-        title="A report",
+        title=NASTY,
         introduction=NASTY,
-        headline=key_figures({"labels": "104,011", NASTY: "1"}),
+        headline=key_figures({"labels": "104,011", NASTY: NASTY}),
         sections={
             "Examples": examples([(NASTY, [(NASTY, 0.75), ("boat", 0.125)]), ("unknown", [])]),
             "Accuracy": sections.accuracy(METRICS, BINS, 5),
@@ -110,7 +110,7 @@ def test_a_report_is_one_balanced_page_that_loads_nothing(source):
 
 def test_a_report_escapes_whatever_comes_from_data(source):
     page = Page(source)
-    assert "<script" not in source
+    assert "<script" not in source + figure(NASTY, "")
     shown = "".join(page.text)
     of_names = ["introduction", "figure", "heading", "example", "its answer", "setting", "command"]
     of_labels = ["missed label", "confused label"]
@@ -134,9 +134,46 @@ def test_a_report_holds_figures_and_charts(source):
     assert labels[2].endswith("40: 0, 70: 0, 90: 100")
     assert labels[3].endswith("0.5: 80 and 50")
     shown = "".join(page.text)
-    for figure in ("33.25", "104,011", "12.5 MB", "2.1 GB", "0.70 ms", "93,311", "3.11", "75 %"):
-        assert figure in shown
+    for part in ("33.25", "104,011", "12.5 MB", "2.1 GB", "0.70 ms", "93,311", "3.11", "75 %"):
+        assert part in shown
     assert source.count('style="width: 75.0%"') == 1
+
+
+def without_directions(source):
+    """Leave out what tells a browser in which direction a text runs."""
+    return re.sub(r'</?bdi>| dir="auto"', "", source)
+
+
+def rows_of(source, name):
+    """Return the cells, without bars, of each row that is named so."""
+    rows = rf'<tr><th scope="row">{re.escape(name)}</th>(.*?)</tr>'
+    found = re.findall(rows, without_directions(source))
+    return [re.findall(r"<td>([^<]*)</td>", row) for row in found]
+
+
+def test_tables_hold_the_numbers_of_what_their_columns_say(source):
+    assert rows_of(source, "P") == [["33.25", "14.00", ""]]
+    assert rows_of(source, "R") == [["", "", "45.00"]]
+    assert rows_of(source, "2") == [["21", "1.0", "4.00", "17.00"]]
+    assert rows_of(source, "P@1") == [["51.20", "50.00", "+1.20", "0.40"]]
+    assert rows_of(source, "40.0 %") == [["0.0 %", "1"]]
+    assert rows_of(source, "0.5") == [["1.25", "80.00", "50.00", "61.54"]]
+    assert rows_of(source, "shared space") == [["60.0", "110.0"]]
+    assert rows_of(source, "together") == [["120.0", "220.0"], ["12.5 MB"]]
+    assert rows_of(source, "95 % below") == [["1.15 ms"]]
+    assert len(re.findall(r"<td>110.0</td><td [^>]*><span style=.width: 50.0%", source)) == 2
+    assert "Recipe LongtailClassifier, seed 7" in source
+    assert "Peak memory: 2.1 GB." in source
+
+
+def test_a_model_that_was_trained_in_no_time_has_a_report():
+    training = a_training() | {"wall_seconds": 0.0, "stages": {}}
+    assert "together" in sections.training_stages(training)
+
+
+def test_a_bar_is_no_wider_than_its_cell():
+    shown = table("shares", (), [("less", Bar(-0.5)), ("more", Bar(1.5))])
+    assert re.findall(r"width: (\S+)%", shown) == ["0.0", "100.0"]
 
 
 def test_a_report_can_be_read_without_seeing_it(source):
@@ -265,6 +302,63 @@ def test_features_are_shown_by_their_number():
 def test_a_faultless_model_has_no_mistakes():
     faultless = answered(((1, 0), (1, 0), (1, 0), (0, 0)))
     assert (faultless.mistakes(), faultless.missed_labels()) == ("", "")
+
+
+@pytest.fixture(scope="module")
+def wines():
+    """Two cars and ten wines, all answered with "car" first, and three with "wine" after it."""
+    points = Dataset.of([f"text {i}." for i in range(12)], [["car"]] * 2 + [["wine"]] * 10)
+    ids = np.array([[0, 1 if i >= 9 else -1] for i in range(12)])
+    said = np.linspace(0.1, 0.9, 24).reshape(12, 2)
+    counts = np.array([7, 5])
+    return Answered(points=points, ids=ids, probabilities=said, train_label_counts=counts)
+
+
+def captions(source):
+    found = re.findall(r"<caption>text (\d+)\.</caption>", without_directions(source))
+    return [int(i) for i in found]
+
+
+def test_tables_say_which_labels_are_missed_and_what_stands_in_their_place(wines):
+    shown = without_directions(wines.missed_labels())
+    counts = '<th scope="row">wine</th><td>5</td><td>10</td><td>3</td><td class="bar"'
+    assert re.search(f'{counts}[^>]*><span style="width: 30.0%">', shown)
+    assert "found by 2 answers" in shown
+    assert '<th scope="row">car</th><td class="name">wine</td><td>7</td>' in shown
+
+
+def test_points_that_are_shown_are_the_surest_mistakes_and_some_from_all_over(wines):
+    wrong, lost = wines.mistakes().split("among the first 2 answers.")
+    assert captions(wrong) == [11, 10, 9, 8, 7, 6, 5, 4]
+    assert captions(lost) == [2, 3, 4, 5, 6, 7, 8]
+    assert captions(wines.drawn_points()) == [0, 1, 3, 4, 6, 7, 9, 10]
+
+
+@pytest.mark.parametrize(("n_over", "more"), [(0, ""), (3, " and 3 more")])
+def test_no_more_is_shown_than_there_is_room_for(n_over, more):
+    names = [f"label {i:02}" for i in range(MOST_LABELS + n_over)]
+    points = Dataset.of(["a" * (MOST_LETTERS + n_over)], [names])
+    nothing, none = np.zeros((1, 1)), np.full((1, 1), -1)
+    of_one = Answered(
+        points=points, ids=none, probabilities=nothing, train_label_counts=np.zeros(0, np.int64)
+    )
+    shown = without_directions(of_one.drawn_points())
+    dots = " \N{MIDDLE DOT} "
+    assert f"<p>Missing: {dots.join(names[:MOST_LABELS])}{more}</p>" in shown
+    cut = "\N{HORIZONTAL ELLIPSIS}" if n_over else ""
+    assert f"<caption>{'a' * MOST_LETTERS}{cut}</caption>" in shown
+
+
+def test_the_most_frequent_mistakes_come_first_and_no_more_than_asked_for():
+    ids = np.zeros((10, 1), np.int64)
+    truth = np.zeros((10, 4))
+    truth[8:, 1] = truth[5:8, 3] = truth[:5, 2] = 1
+    truth = csr_array(truth)
+    assert most_missed(ids, truth, 2) == [(2, 5, 0), (3, 3, 0)]
+    assert most_confused(ids, truth, 2) == [(0, 2, 5), (0, 3, 3)]
+    said = np.linspace(0.1, 0.9, 10)[:, np.newaxis]
+    assert sure_and_wrong(ids, said, truth, 2).tolist() == [9, 8]
+    assert without_hit(ids, truth, 3).tolist() == [0, 3, 6]
 
 
 @st.composite

@@ -154,5 +154,8 @@ def test_an_error_of_the_maker_reaches_the_user(n_threads):
 
 
 def test_another_failure_of_the_system_stays():
-    with pytest.raises(SystemError, match="bad call"), interruptible():
+    with pytest.raises(SystemError, match="bad call") as found, interruptible():
         raise SystemError("bad call") from ValueError()
+    assert isinstance(found.value.__cause__, ValueError)
+    with pytest.raises(SystemError, match="an exception set"), interruptible():
+        raise SystemError("f returned a result with an exception set")

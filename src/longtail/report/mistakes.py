@@ -90,7 +90,7 @@ def without_hit(ids: Integers, truth: csr_array, n: int) -> Points:
 
 
 def spread_out(n_points: int, n: int) -> Points:
-    """Return at most `n` of the points, from the first to the last."""
+    """Return at most `n` of the points, from all over."""
     return np.asarray(evenly_spaced(min(n, n_points), n_points), np.int64)
 
 
