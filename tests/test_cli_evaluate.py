@@ -468,3 +468,11 @@ def test_where_no_report_can_be_written(place, capsys, tmp_path):
         assert "--json and --report both name" in refused(capsys, *arguments, name, "--json", both)
     assert "no folder" in refused(capsys, *arguments, tmp_path / "missing" / "report.html")
     assert "model" in refused(capsys, *arguments, place / "model" / "manifest.json")
+
+
+def test_of_one_point_no_standard_error_is_shown(place, capsys, tmp_path):
+    test = labelled(tmp_path / "test.jsonl", ["drink"])
+    _, out, _ = run(capsys, "evaluate", place / "model", test, "--against", place / "model")
+    (row,) = (line.split() for line in out.splitlines() if line.startswith("P@1"))
+    assert row[-1] == "\N{EN DASH}"
+    assert "nan" not in out

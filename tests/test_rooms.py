@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.parametrize("room", ["data", "kernels", "training"])
+@pytest.mark.parametrize("room", ["data", "kernels", "report", "training"])
 def test_every_file_is_listed_once(room):
     package = import_module(f"longtail.{room}")
     files = [path.stem for path in Path(package.__file__).parent.glob("*.py")]

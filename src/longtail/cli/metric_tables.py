@@ -9,6 +9,13 @@ from longtail.amounts import counted
 from longtail.cli.output import table
 from longtail.metrics import by_frequency_quantile
 from longtail.metrics.hits import USUAL_PLACES, USUAL_RECALL_PLACES
+from longtail.report.rows import (
+    COMPARED,
+    CUT_AT,
+    MAY_BE_CHANCE,
+    rows_of_differences,
+    rows_of_thresholds,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -153,15 +160,7 @@ def threshold_table(found: list[AtThreshold], n_places: int) -> str:
     0.5                 1.25      80.00   50.00  61.54
     Of the first 100 labels of a point: pass --top-k 100 to `predict`, and as k to a server.
     """
-    rows = [
-        [
-            f"{part.threshold:g}",
-            f"{part.labels_per_point:.2f}",
-            *(f"{100 * share:.2f}" for share in (part.precision, part.recall, part.f1)),
-        ]
-        for part in found
-    ]
-    shown = table(["at least", "labels a point", "precision", "recall", "F1"], rows)
+    shown = table(CUT_AT, rows_of_thresholds(found))
     said = f"pass --top-k {n_places} to `predict`, and as k to a server."
     return f"{shown}\nOf the first {n_places} labels of a point: {said}"
 
@@ -182,18 +181,8 @@ def comparison_table(found: Mapping[str, Difference], places: Sequence[int]) -> 
     """
     shown = [f"{name}@{k}" for name in ("P", "PSP") for k in places]
     shown += [f"R@{k}" for k in USUAL_RECALL_PLACES]
-    rows = [
-        [
-            name,
-            f"{found[name].ours:.2f}",
-            f"{found[name].theirs:.2f}",
-            f"{found[name].value:+.2f}",
-            f"{found[name].standard_error:.2f}",
-        ]
-        for name in shown
-    ]
-    heads = ["%", "this model", "the other", "difference", "standard error"]
-    return f"{table(heads, rows)}\nA difference of less than two standard errors may be chance."
+    rows = rows_of_differences({name: found[name] for name in shown})
+    return f"{table(['%', *COMPARED], rows)}\n{MAY_BE_CHANCE}"
 
 
 def comparison_as_json(found: Mapping[str, Difference]) -> dict[str, dict[str, float | None]]:

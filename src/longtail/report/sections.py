@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -21,6 +20,13 @@ from longtail.report.charts import (
     threshold_chart,
 )
 from longtail.report.page import Bar, charts, escaped, figure, folded, paragraph, table
+from longtail.report.rows import (
+    COMPARED,
+    CUT_AT,
+    MAY_BE_CHANCE,
+    rows_of_differences,
+    rows_of_thresholds,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +46,6 @@ __all__ = [
     "training_stages",
 ]
 
-_UNKNOWN = "\N{EN DASH}"  # what one point tells of a standard error
 _PACKAGES = ("longtail", "numpy", "scipy", "numba", "torch", "matplotlib")
 
 
@@ -107,19 +112,9 @@ def _metric_table(metrics: Mapping[str, float]) -> str:
 
 def comparison(found: Mapping[str, Difference]) -> str:
     """Return what another model reaches on the same points, as `longtail.metrics.compare` says."""
-    rows = [
-        (
-            name,
-            f"{of.ours:.2f}",
-            f"{of.theirs:.2f}",
-            f"{of.value:+.2f}",
-            _UNKNOWN if math.isnan(of.standard_error) else f"{of.standard_error:.2f}",
-        )
-        for name, of in found.items()
-    ]
-    header = ("metric", "this model", "the other", "difference", "standard error")
-    return table("On the same points, in percent", header, rows) + paragraph(
-        "A difference of less than two standard errors may be chance."
+    rows = rows_of_differences(found)
+    return table("On the same points, in percent", ("metric", *COMPARED), rows) + paragraph(
+        MAY_BE_CHANCE
     )
 
 
@@ -145,18 +140,10 @@ def probabilities(bins: Sequence[ProbabilityBin], thresholds: Sequence[AtThresho
         )
         for part in bins
     ]
-    cut = [
-        (
-            f"{part.threshold:g}",
-            f"{part.labels_per_point:.2f}",
-            *(f"{100 * share:.2f}" for share in (part.precision, part.recall, part.f1)),
-        )
-        for part in thresholds
-    ]
     numbers = table("Answers by their probability", ("said", "right", "answers"), trusted) + table(
         "Answers of at least some probability, in percent",
-        ("at least", "labels a point", "precision", "recall", "F1"),
-        cut,
+        CUT_AT,
+        rows_of_thresholds(thresholds),
     )
     return (
         charts(drawn)
