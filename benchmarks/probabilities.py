@@ -26,19 +26,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 N_BINS = 10
+N_BEST = (1, 5, 20)
 COLUMNS = ("said", "right", "apart", "AUC", "Brier", "of a constant")
 
 
 def main() -> None:
-    """Train once, and print a row for the best label and one for the five best."""
+    """Train once, and print rows for the best label, the five and the twenty best."""
     arguments = training_parser(__doc__).parse_args()
     train, points = split_of(arguments)
     model = LongtailClassifier(random_state=arguments.seed).fit_dataset(train)
     asked = points_of(points)
-    ids, probabilities = model.predictor_.predict_topk(asked, 5)
+    ids, probabilities = model.predictor_.predict_topk(asked, max(N_BEST))
     is_right = true_among(ids, points.labels)
     print(heading("best labels", *COLUMNS))
-    for k in (1, 5):
+    for k in N_BEST:
         known = ids[:, :k] >= 0
         row = quality(probabilities[:, :k][known].astype(np.float64), is_right[:, :k][known])
         print(f"| {k} |" + "".join(f" {value:.1f} |" for value in row))

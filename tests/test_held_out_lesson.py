@@ -104,3 +104,22 @@ def test_probabilities_are_those_of_scores_with_what_rare_labels_gain():
     said = calibration.probabilities(scores)
     assert said[:, 0].mean() == pytest.approx(right.mean(), abs=0.05)
     assert said.mean() == pytest.approx(1 / N_LABELS, abs=0.03)
+
+
+def test_probabilities_of_a_sum_are_right_of_labels_behind_the_first_five():
+    """The true label is mostly one of six that are ahead: how far others are behind, all tell."""
+    n, n_labels = 100, 40
+    random = np.random.default_rng(0)
+    true = random.integers(0, n_labels, n)
+    values = random.random((n, 1, n_labels), np.float32)
+    ahead = random.integers(0, n_labels, (n, 5))
+    values[np.arange(n)[:, np.newaxis], 0, ahead] += 1
+    values[np.arange(n), 0, true] += random.random(n) < 0.6
+    labels = np.tile(np.arange(n_labels, dtype=np.int32), (n, 1))
+    evidence = Evidence(labels, values, np.ones(n, np.float32), np.zeros(n_labels, np.float32))
+    truth = csr_array(np.eye(n_labels)[true])
+    none = np.zeros(n_labels, np.float32)
+    network, calibration = lesson_of(evidence, truth, is_unseen=False).learn(none, RUN)
+    scores = -np.sort(-network.scores(evidence), axis=1)
+    n_said = calibration.probabilities(scores[:, :20]).sum(axis=1).mean()
+    assert n_said == pytest.approx(0.8, abs=0.15)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, Self
 
+import numpy as np
+
 from longtail.blend.network_training import NetworkTraining
 from longtail.blend.only_held_out import only_held_out, with_labels_hidden
 from longtail.blend.score_network import weighted_scores
@@ -13,7 +15,6 @@ from longtail.scorers.calibration import Calibration, n_calibrated
 from longtail.scorers.ranking import best_first
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["HeldOutLesson"]
+
+N_OF_SUM = 20  # best labels of a point from which probabilities of a weighted sum are learnt
 
 
 class _EncodedBlend(Protocol):
@@ -140,15 +143,30 @@ class HeldOutLesson:
         training = NetworkTraining(is_unseen=self.is_unseen)
         evidence, truth = self.evidence, self.truth
         inverse_propensities = inverse_propensities_in(self.seen)
-        network, by_heart = training.taught(evidence, truth, inverse_propensities, run)
-        n_best = min(n_calibrated(truth), evidence.labels.shape[1])
+        taught = training.taught(evidence, truth, inverse_propensities, run)
+        network, by_heart = taught.network, taught.by_heart
+        of_ranks = _counts_of_ranks(n_calibrated(truth), evidence.labels.shape[1], taught.is_sum)
         answers = []
         for some in (evidence, self.unlabelled):
             if some is not None:
                 scores = some.of_judged(weighted_scores(network, some, tail_weights, run.n_threads))
-                answers.append(best_first(some.labels, scores, n_best, run.n_threads))
-        calibration = Calibration.of_answers(*answers[0], truth, wrong=answers[1:])
+                answers.append(best_first(some.labels, scores, len(of_ranks), run.n_threads))
+        calibration = Calibration.of_answers(
+            *answers[0], truth, wrong=answers[1:], weights=of_ranks
+        )
         return network, calibration.doubting(answers[0][1][:, 0], by_heart)
+
+
+def _counts_of_ranks(n_usual: int, n_candidates: int, is_sum: bool) -> NDArray[np.float64]:
+    """Return how much the label of each rank counts where probabilities are learnt.
+
+    A network learns to put wrong labels far behind. Of a sum, the best labels do not tell how
+    improbable others are, so these are learnt from, too, and count as much all together.
+    """
+    counts = np.ones(max(n_usual, N_OF_SUM if is_sum else 0))
+    n_behind = len(counts) - n_usual
+    counts[n_usual:] = n_usual / max(n_behind, 1)
+    return counts[:n_candidates]
 
 
 def _evidence_of(

@@ -162,14 +162,14 @@ class NetworkTraining:
             The network has the level that tells best which answers are right.
         """
         is_true = true_among(evidence.judged, truth)
-        by_heart = 0.0
         if self.is_unseen:
-            network, by_heart = self._chosen(evidence, truth, is_true, inverse_propensities, run)
+            taught = self._chosen(evidence, truth, is_true, inverse_propensities, run)
         else:
             with one_blas_thread():
                 every = np.arange(len(is_true))
-                network = weighted_sum(evidence, is_true, every, alike=self.alike)
-        return Taught(levelled(network, evidence, is_true, run.n_threads), by_heart)
+                taught = Taught(weighted_sum(evidence, is_true, every, alike=self.alike))
+        network = levelled(taught.network, evidence, is_true, run.n_threads)
+        return taught._replace(network=network)
 
     def _chosen(
         self,
@@ -195,7 +195,7 @@ class NetworkTraining:
             network = self._learnt(trial, evidence, is_true, run)
         known = some.first_is_right(network.scores(some.evidence, run.n_threads))
         by_others = some.first_is_right(trial.scores)
-        return Taught(network, max(known.mean() - by_others.mean(), 0.0))
+        return Taught(network, max(known.mean() - by_others.mean(), 0.0), is_sum=False)
 
     def _won_trial(
         self, points: _Judged, is_true: NDArray[np.bool_], run: TrainingRun, *, clearly: bool
@@ -313,10 +313,13 @@ class Taught(NamedTuple):
     by_heart : float
         How much more often its first answer is right, of these points, than that of networks that
         learnt from others: a share, from 0 to 1. 0 of a weighted sum, which learns next to nothing.
+    is_sum : bool
+        Whether it is a weighted sum of the sources.
     """
 
     network: ScoreNetwork
     by_heart: float = 0.0
+    is_sum: bool = True
 
 
 class _Trial(NamedTuple):

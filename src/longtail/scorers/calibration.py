@@ -90,6 +90,7 @@ class Calibration:
         is_right: NDArray[np.bool_],
         *,
         of_shares: bool = False,
+        weights: NDArray[np.float64] | None = None,
     ) -> Calibration:
         """Learn from predictions of held-out points.
 
@@ -99,6 +100,8 @@ class Calibration:
             Best first in each row, if there are rows. Padding of -inf is left out.
         is_right : bool, the same shape
         of_shares : bool
+        weights : float64 (k,), optional
+            How much the labels of each rank count, where there are rows. Alike by default.
 
         Returns
         -------
@@ -120,11 +123,12 @@ class Calibration:
         target = np.where(is_true, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
         centre, scale = x.mean(), x.std()
         design = np.stack([(x - centre) / scale, _is_first(scores)[known], np.ones_like(x)])
-        slope, first, intercept = logistic_weights(design, target)
+        counts = None if weights is None else np.broadcast_to(weights, scores.shape)[known]
+        slope, first, intercept = logistic_weights(design, target, counts)
         if first < 0:
-            slope, _, intercept = logistic_weights(design * [[1], [0], [1]], target)
+            slope, _, intercept = logistic_weights(design * [[1], [0], [1]], target, counts)
         elif slope < 0:
-            _, first, intercept = logistic_weights(design * [[0], [1], [1]], target)
+            _, first, intercept = logistic_weights(design * [[0], [1], [1]], target, counts)
         slope = max(slope, LEAST_SLOPE) / scale
         intercept, first = float(intercept - slope * centre), float(max(first, 0.0))
         return cls(float(slope), intercept, first, of_shares)
@@ -138,6 +142,7 @@ class Calibration:
         wrong: Sequence[tuple[NDArray[np.int32], NDArray[np.float32]]] = (),
         *,
         of_shares: bool = False,
+        weights: NDArray[np.float64] | None = None,
     ) -> Calibration:
         """Learn from the answers to held-out points.
 
@@ -150,6 +155,8 @@ class Calibration:
         wrong : sequence of (int32, float32) (n_further, k)
             Ids and scores of answers to further points, which have no label.
         of_shares : bool
+        weights : float64 (k,), optional
+            See `fit`.
 
         Returns
         -------
@@ -164,7 +171,7 @@ class Calibration:
         further = [of_wrong for _, of_wrong in wrong]
         none = [np.zeros(of_wrong.shape, bool) for of_wrong in further]
         every = np.concatenate([scores, *further]), np.concatenate([is_right, *none])
-        return cls.fit(*every, of_shares=of_shares)
+        return cls.fit(*every, of_shares=of_shares, weights=weights)
 
     def as_read(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return what the slope multiplies: scores, or the logarithms of shares; padding stays.
@@ -254,7 +261,9 @@ def _is_first(scores: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def logistic_weights(
-    design: NDArray[np.float64], target: NDArray[np.float64]
+    design: NDArray[np.float64],
+    target: NDArray[np.float64],
+    counts: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Fit a logistic model by Newton's method, a trace of ridge keeping each step finite.
 
@@ -263,6 +272,8 @@ def logistic_weights(
     design : float64 (n_inputs, n)
     target : float64 (n,)
         From 0 to 1.
+    counts : float64 (n,), optional
+        How much each counts; all alike by default.
 
     Returns
     -------
@@ -275,17 +286,18 @@ def logistic_weights(
     >>> logistic_weights(np.ones((1, 4)), np.array([1.0, 1, 1, 0])).round(3).tolist()
     [1.099]
     """
+    counts = np.ones(len(target)) if counts is None else counts
     weights = np.zeros(len(design))
-    loss = _logistic_loss(weights, design, target)
+    loss = _logistic_loss(weights, design, target, counts)
     for _ in range(N_NEWTON_STEPS):
         p = sigmoid(weights @ design, MOST_SURE)
-        slope = design @ (p - target) + RIDGE * weights
-        curvature = (design * (p * (1 - p))) @ design.T + RIDGE * np.eye(len(design))
+        slope = design @ (counts * (p - target)) + RIDGE * weights
+        curvature = (design * (counts * p * (1 - p))) @ design.T + RIDGE * np.eye(len(design))
         step = np.linalg.solve(curvature, slope)
         # A whole step may lead beyond the valley, and the next one back to where this one began.
         for _ in range(N_HALVINGS):
             moved = weights - step
-            new_loss = _logistic_loss(moved, design, target)
+            new_loss = _logistic_loss(moved, design, target, counts)
             if new_loss <= loss:
                 break
             step /= 2
@@ -296,9 +308,12 @@ def logistic_weights(
 
 
 def _logistic_loss(
-    weights: NDArray[np.float64], design: NDArray[np.float64], target: NDArray[np.float64]
+    weights: NDArray[np.float64],
+    design: NDArray[np.float64],
+    target: NDArray[np.float64],
+    counts: NDArray[np.float64],
 ) -> float:
     """Return the logistic loss of all inputs, and the ridge's."""
     z = weights @ design
-    loss = np.logaddexp(0, z).sum() - target @ z
+    loss = counts @ (np.logaddexp(0, z) - target * z)
     return float(loss + RIDGE / 2 * weights @ weights)
