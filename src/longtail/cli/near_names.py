@@ -55,7 +55,7 @@ def check_label_names(space: LabelSpace, names: Iterable[str]) -> None:
     longtail.errors.InputError: None of the 2 labels is named 'bred'. ... Similar ones: 'bread'.
     """
     wanted = list(dict.fromkeys(names))
-    missing = [name for name in wanted if not _is_named(space, name)]
+    missing = [name for name in wanted if not space.knows(name)]
     if not missing:
         return
     try:
@@ -65,12 +65,3 @@ def check_label_names(space: LabelSpace, names: Iterable[str]) -> None:
         how_many = f" Of the {n_wanted:,} names, {n_missing:,} are no label's."
         hint = near_names(missing[0], space.names or ())
         raise InputError(f"{error}{hint}{how_many if n_missing > 1 else ''}") from error
-
-
-def _is_named(space: LabelSpace, name: str) -> bool:
-    """Tell whether a label has the name."""
-    try:
-        space.id_of(name)
-    except InputError:
-        return False
-    return True
