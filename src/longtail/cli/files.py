@@ -11,8 +11,7 @@ from longtail.cli.commands import check_file
 from longtail.cli.output import result
 from longtail.data.paths import STDIN, check_place, is_device, replacing
 from longtail.errors import InputError
-from longtail.manifest import MANIFEST
-from longtail.model_folder import ModelFolder
+from longtail.folder_exchange import resolved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -76,7 +75,7 @@ def check_output(
     read : iterable of str, Path or None
         Files that the command reads, which the output must not replace.
     models : iterable of str
-        Model folders whose files it must not replace either.
+        Model folders, which hold nothing else: what does could not be replaced by a new model.
 
     Examples
     --------
@@ -99,12 +98,14 @@ def check_output(
         return
     if not os.access(path.resolve().parent, os.W_OK | os.X_OK):
         raise InputError(f"{path} cannot be written: you may not write to the folder it is in.")
-    if not path.exists():
-        return
+    for folder in models:
+        if path.resolve().is_relative_to(resolved(folder)):
+            raise InputError(
+                f"{path} is in the model folder {folder}, which holds nothing but the model, so "
+                "that a new one can take its place. Name a file elsewhere."
+            )
     sources = [Path(name) for name in read if name]
-    for folder in map(ModelFolder.open, models):
-        sources += [folder.path / name for name in (MANIFEST, *folder.files)]
-    if any(source.exists() and source.samefile(path) for source in sources):
+    if path.exists() and any(source.exists() and source.samefile(path) for source in sources):
         raise InputError(f"{path} is read by this command and would be lost. Name another file.")
 
 
