@@ -89,11 +89,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    commands: argparse._SubParsersAction[HintingParser],
     name: str,
     summary: str,
     of: str = "the default recipe, dexa, ngame or siamesexml",
-) -> argparse.ArgumentParser:
+) -> HintingParser:
     """Return the parser of one of them, which all begin with a model."""
     command = commands.add_parser(name, help=summary, description=f"{summary}.")
     command.add_argument("model", metavar="MODEL", help=f"a model folder of {of}")

@@ -129,7 +129,7 @@ class CommandParser(HintingParser):
         )
         self._module: str | None = module
 
-    def parse_known_args(
+    def parse_known_args(  # type: ignore[override]  # as above
         self,
         args: Any = None,
         namespace: Any = None,
