@@ -138,9 +138,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Measure, and return the exit code."""
     names = (arguments.test, arguments.labels, arguments.label_pairs, arguments.filter)
     check_inputs(*names)
-    models = [name for name in (arguments.model, arguments.against) if name is not None]
     for target in filter(None, (arguments.json, arguments.report)):
-        check_output(target, read=names, models=models)
+        check_output(target, read=names)
     if arguments.report is not None:
         _check_report(arguments)
     model = load(arguments.model)

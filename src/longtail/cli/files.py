@@ -11,7 +11,7 @@ from longtail.cli.commands import check_file
 from longtail.cli.output import result
 from longtail.data.paths import STDIN, check_place, is_device, replacing
 from longtail.errors import InputError
-from longtail.folder_exchange import resolved
+from longtail.model_folder import check_outside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -63,9 +63,7 @@ def check_inputs(*names: str | None) -> None:
         )
 
 
-def check_output(
-    path: Path, *, read: Iterable[str | Path | None] = (), models: Iterable[str] = ()
-) -> None:
+def check_output(path: Path, *, read: Iterable[str | Path | None] = ()) -> None:
     """Raise InputError if a file cannot be written there; better now than after the work.
 
     Parameters
@@ -74,8 +72,6 @@ def check_output(
         ``-`` is standard output.
     read : iterable of str, Path or None
         Files that the command reads, which the output must not replace.
-    models : iterable of str
-        Model folders, which hold nothing else: what does could not be replaced by a new model.
 
     Examples
     --------
@@ -98,12 +94,7 @@ def check_output(
         return
     if not os.access(path.resolve().parent, os.W_OK | os.X_OK):
         raise InputError(f"{path} cannot be written: you may not write to the folder it is in.")
-    for folder in models:
-        if path.resolve().is_relative_to(resolved(folder)):
-            raise InputError(
-                f"{path} is in the model folder {folder}, which holds nothing but the model, so "
-                "that a new one can take its place. Name a file elsewhere."
-            )
+    check_outside(path)
     sources = [Path(name) for name in read if name]
     if path.exists() and any(source.exists() and source.samefile(path) for source in sources):
         raise InputError(f"{path} is read by this command and would be lost. Name another file.")
