@@ -461,6 +461,10 @@ def test_a_report_of_a_model_that_says_nothing_of_its_training(place, capsys, tm
 def test_where_no_report_can_be_written(place, capsys, tmp_path):
     arguments = ["evaluate", place / "model", place / "test.jsonl", "--report"]
     assert "a page to look at" in refused(capsys, *arguments, "-")
+    data = tmp_path / "train.jsonl"
+    data.write_text("{}")
+    assert f"ends in .html, such as report.html, got {data}" in refused(capsys, *arguments, data)
+    assert data.read_text() == "{}"
     both = tmp_path / "both.html"
     (tmp_path / "link.html").symlink_to(both)
     for name in (both, tmp_path / "link.html"):
