@@ -311,14 +311,20 @@ def test_evaluation_without_labels_or_output_folder_is_refused(place, capsys, tm
     assert "there is no folder" in refused(capsys, *command)
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "training.json", "labels.safetensors"])
-def test_output_does_not_replace_a_file_of_the_model(place, capsys, tmp_path, name):
+@pytest.mark.parametrize("name", ["manifest.json", "labels.safetensors", "further.json"])
+def test_output_is_not_written_into_the_models_folder(place, capsys, tmp_path, name):
     model, test = tmp_path / "model", place / "test.jsonl"
     shutil.copytree(place / "model", model)
+    (tmp_path / "link").symlink_to(model)
+    before = sorted(model.iterdir())
     for command in (("evaluate", model, test, "--json"), ("predict", model, test, "--output")):
-        assert "would be lost" in refused(capsys, *command, model / name)
-        assert run(capsys, *command, model / "further.json")[0] == 0
-        assert run(capsys, *command, model / "further.json")[0] == 0  # which is the command's own
+        for folder in (model, tmp_path / "link", model / ".." / "model"):
+            message = refused(capsys, *command, folder / name)
+            assert f"{name} is in the model folder {model}, which holds nothing but" in message
+    assert f"is in the model folder {model}" in refused(capsys, "compress", model, model / "small")
+    against = ("evaluate", place / "model", test, "--against", model, "--json", model / name)
+    assert f"is in the model folder {model}" in refused(capsys, *against)
+    assert sorted(model.iterdir()) == before
     assert run(capsys, "inspect", model, "--verify")[0] == 0
 
 
@@ -370,13 +376,6 @@ def test_a_point_with_many_pairs_costs_others_nothing(place, monkeypatch):
 def test_a_propensity_that_cannot_be_is_told_at_once(place, capsys, value):
     what = ["evaluate", place / "model", place / "test.jsonl", f"--propensity={value}"]
     assert "an A from 0 to 10 and a B above 0" in refused(capsys, *what)
-
-
-def test_the_other_model_is_not_written_over(place, capsys, tmp_path):
-    shutil.copytree(place / "model", tmp_path / "other")
-    what = ["evaluate", place / "model", place / "test.jsonl", "--against", tmp_path / "other"]
-    message = refused(capsys, *what, "--json", tmp_path / "other" / "manifest.json")
-    assert "is read by this command and would be lost" in message
 
 
 def test_a_report_shows_mistakes_and_charts(place, capsys, tmp_path):
@@ -462,6 +461,10 @@ def test_a_report_of_a_model_that_says_nothing_of_its_training(place, capsys, tm
 def test_where_no_report_can_be_written(place, capsys, tmp_path):
     arguments = ["evaluate", place / "model", place / "test.jsonl", "--report"]
     assert "a page to look at" in refused(capsys, *arguments, "-")
+    data = tmp_path / "train.jsonl"
+    data.write_text("{}")
+    assert f"ends in .html, such as report.html, got {data}" in refused(capsys, *arguments, data)
+    assert data.read_text() == "{}"
     both = tmp_path / "both.html"
     (tmp_path / "link.html").symlink_to(both)
     for name in (both, tmp_path / "link.html"):

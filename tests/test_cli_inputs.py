@@ -358,6 +358,22 @@ def test_options_are_not_abbreviated_but_hinted_at(words, meant, capsys, tmp_pat
     assert meant in message
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["inspect", "m", "--label", "-wine"], "--label=-wine"),
+        (["predict", "m", "--text", "-a;b"], "--text='-a;b'"),
+        (["predict", "m", "t", "--keep", "-id"], "--keep=-id"),
+    ],
+)
+def test_how_to_write_a_value_that_begins_with_a_dash(words, meant, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in "mt":
+        (tmp_path / name).mkdir()
+    said = f"A value that begins with a dash is written as {meant}. `longtail"
+    assert said in refused(capsys, *words)
+
+
 def test_standard_input_is_not_shared_by_processes(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("WORLD_SIZE", "2")
     message = refused(capsys, "train", "-", "--format", "tsv", "--model", tmp_path / "model")

@@ -90,6 +90,19 @@ def test_a_labels_file_names_the_ids(capsys, tmp_path):
     assert run(capsys, "evaluate", model, test, "--labels", other)[1].splitlines()[:-1] == plain
 
 
+def test_labels_spelt_alike_are_told_unless_a_file_settles_their_names(capsys, tmp_path):
+    names = ["Shoes", "shoes", "running  shoes", "Running shoes"] * 4
+    lines = [json.dumps({"text": f"red {name}", "labels": [name]}) for name in names]
+    train = write_lines(tmp_path / "train.jsonl", lines)
+    command = ("train", train, "--model", tmp_path / "model", *SMALL)
+    code, _, told = run(capsys, *command)
+    assert code == 0
+    said = "2 labels, such as 'shoes' beside 'Shoes', are called like others but for capital"
+    assert told.count(said) == 1
+    labels = write_lines(tmp_path / "labels.txt", names[:4])
+    assert "are called like others" not in run(capsys, *command, "--labels", labels)[2]
+
+
 def test_what_only_python_can_do_is_not_advised(place, capsys, tmp_path):
     labels = write_lines(tmp_path / "labels.txt", ["drink"])
     command = ("train", place / "train.jsonl", "--labels", labels, "--model", tmp_path / "model")

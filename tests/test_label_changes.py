@@ -9,6 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import longtail
+from command_line import refused, stdin_of
 from longtail import LongtailClassifier
 from longtail.blend import links as made_links
 from longtail.blend import relations
@@ -393,6 +394,36 @@ def test_the_commands(lacking, tmp_path, capsys):
         assert first.endswith("; since then, 2 labels added and 2 labels removed") == said
     assert main(["labels", "remove", out, NEW, out]) == 2
     assert "is named 'roses'" in capsys.readouterr().err
+
+
+def test_labels_are_listed_as_they_are_removed(whole, tmp_path, capsys, monkeypatch):
+    own, out = str(tmp_path / "model"), str(tmp_path / "out")
+    whole.save(own)
+    assert main(["labels", "list", own]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert listed == [*whole.label_space.names]
+    gone = tmp_path / "gone.txt"
+    gone.write_text("".join(f"{name}\n" for name in listed[:2]))
+    for words in ([own, "--from", str(gone), out], [own, out, "--from", "-"]):
+        monkeypatch.setattr("sys.stdin", stdin_of(gone.read_bytes()))
+        assert main(["labels", "remove", *words]) == 0
+        assert [*longtail.load(out).label_space.names] == listed[2:]
+    capsys.readouterr()
+    for words in ([own, out], [own, listed[0], out, "--from", str(gone)]):
+        assert main(["labels", "remove", *words]) == 2
+        assert "Name the labels to remove, or a file of them by --from" in capsys.readouterr().err
+
+
+def test_names_that_begin_with_a_dash_are_taught(whole, tmp_path, capsys):
+    own, out = str(tmp_path / "model"), str(tmp_path / "out")
+    whole.save(own)
+    for change, names in (("rename", ["wine", "-wine"]), ("remove", ["--wine"])):
+        assert f"{names[-1]} is a name, write -- before the names: longtail labels {change}" in (
+            refused(capsys, "labels", change, own, *names, out)
+        )
+    assert main(["labels", "rename", own, "--", "wine", "-wine", out]) == 0
+    assert main(["labels", "remove", out, "--", "-wine", out]) == 0
+    assert "-wine" not in longtail.load(out).label_space.ids_by_name
 
 
 def test_a_model_without_training_points_can_be_changed_on(whole):

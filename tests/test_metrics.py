@@ -84,6 +84,12 @@ def test_propensities_need_a_b_above_0(b):
         inverse_propensities([0, 1], 100, 0.5, b)
 
 
+@pytest.mark.parametrize("wrong", [{"a": ".5"}, {"b": None}, {"n_points": "100"}])
+def test_propensities_need_numbers(wrong):
+    with pytest.raises(InputError, match=r"n_points is .*an A from 0 to 10 and a B above 0"):
+        inverse_propensities([0, 1], **({"n_points": 100} | wrong))
+
+
 def test_labels_of_training_that_no_test_point_has_may_have_propensities_too():
     truth, ids = csr([[0, 1]], 2), np.array([[1, 0]])
     weights = np.array([3.0, 1.0, 9.0])

@@ -53,6 +53,8 @@ def rewritten(source, target, keys, value):
         (["description", "n_points"], "40", "`n_points` of the description is '40', no int"),
         (["description", "settings"], [], r"`settings` of the description is \[\], no dict"),
         (["description", "recipe"], [], r"`recipe` of the description is \[\], no str"),
+        (["scorer", "scales"], [[], 1.0, 1.0], "lacks a part"),
+        (["scorer", "further_scale"], [], "lacks a part"),
         (["description"], "DEXA", "has a part that models of this version have not"),
     ],
 )
@@ -62,7 +64,7 @@ def test_a_manifest_that_says_something_else_is_refused(saved, tmp_path, keys, v
         longtail.load(path)
 
 
-@pytest.mark.parametrize("size", [10**9, -1, 2.5, "20"])
+@pytest.mark.parametrize("size", [10**9, -1, 2.5, "20", True])
 @pytest.mark.parametrize(
     ("recipe", "keys"), [("longtail", ["sizes"]), ("ngame", ["search", "sizes"])]
 )

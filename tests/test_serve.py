@@ -69,6 +69,25 @@ def test_answers_can_be_held_to_labels(ask):
     assert several["answers"][0]["labels"] == ["vehicle"]
 
 
+def test_names_that_the_model_lacks_are_left_out_and_told(ask, model):
+    asked = {"text": "red wine", "k": 3}
+    plain = ask("POST", "/predict", asked)[2]
+    assert "unknown" not in plain
+    status, _, masked = ask("POST", "/predict", asked | {"masked": ["gone", "drink"]})
+    assert (status, masked["unknown"]) == (200, ["gone"])
+    known = model.predict("red wine", k=3, masked=["drink"])
+    assert masked["labels"] == [name for name, _ in known]
+    for path, more in (("/predict", {}), ("/explain", {}), ("/predict", {"texts": ["red wine"]})):
+        request = {"k": 3} | (more or {"text": "red wine"})
+        status, _, held = ask("POST", path, request | {"allowed": ["gone", "vehicle"]})
+        assert (status, held["unknown"]) == (200, ["gone"])
+        assert held.get("answers", [held])[0]["labels"] == ["vehicle"]
+    both = ask("POST", "/predict", asked | {"allowed": ["drink", "gone"], "masked": ["gone", "x"]})
+    assert (both[2]["labels"], both[2]["unknown"]) == (["drink"], ["gone", "x"])
+    only = ask("POST", "/predict", asked | {"masked": ["gone"]})[2]
+    assert (only["labels"], only["unknown"]) == (plain["labels"], ["gone"])
+
+
 def test_answers_can_be_explained(ask):
     status, _, answer = ask("POST", "/explain", {"text": "old wine", "k": 2, "threshold": 0.01})
     assert status == 200
@@ -152,8 +171,8 @@ def test_a_packed_body_is_told_from_a_plain_one(ask):
         (b'{"text": "a", "threshold": NaN}', 400, "not JSON"),
         ({"text": "a", "allowed": []}, 400, "No label is allowed"),
         ({"text": "a", "allowed": ["x"]}, 400, "None of the 11 labels is named 'x'"),
-        ({"text": "a", "masked": ["x"]}, 400, "None of the 11 labels is named 'x'"),
-        ({"text": "a", "masked": ["x" * 1500]}, 400, "xx'. Names must match exactly"),
+        ({"text": "a", "allowed": ["x", "y"]}, 400, "None of the 11 labels is named 'x'"),
+        ({"text": "a", "allowed": ["x" * 1500]}, 400, "xx'. Names must match exactly"),
         ({"text": "a", "masked": ["x"] * 3}, 413, "3 names in `masked`; at most 2"),
         ({"texts": ["a"], "explain": True}, 400, "Only one text"),
         ({"text": "a" * 41}, 413, "41 characters in `text`; at most 40"),

@@ -74,6 +74,7 @@ def schemas_of(path):
         {"texts": ["wine", "car"]},
         {"text": "wine", "explain": True, "k": 2, "threshold": 0.5},
         {"text": "wine", "texts": None, "allowed": ["drink"], "masked": ["red"]},
+        {"text": "wine", "allowed": ["drink", "gone"]},
         {"text": None, "texts": []},
         dict.fromkeys(("texts", "k", "threshold", "allowed", "masked")) | {"text": "wine"},
         {"text": "wine", "explain": None},

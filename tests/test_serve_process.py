@@ -23,7 +23,7 @@ from longtail import load
 from longtail.cli import main
 from longtail.errors import InputError
 from longtail.recipes.parabel import Parabel
-from longtail.serve import runner
+from longtail.serve import Limits, runner
 from serving import COMMAND, ask, counted, launched, server, until, wait_for
 
 
@@ -168,6 +168,28 @@ def starting_workers(path):
             assert line
         time.sleep(0.2)
         yield process, port
+
+
+def test_code_is_compiled_before_there_are_workers(text_model_path, monkeypatch):
+    done = []
+
+    class Workers:
+        could_start = True
+
+        def __init__(self, config, sockets):
+            for listener in sockets:
+                listener.close()
+
+        def run(self):
+            done.append("workers")
+
+    monkeypatch.setattr(runner, "_Workers", Workers)
+    monkeypatch.setattr(runner, "warm_up", lambda model: done.append(model.n_labels))
+    settings = runner.ServerSettings(
+        host="127.0.0.1", port=0, workers=2, root_path="", keep_alive=5.0
+    )
+    assert runner.serve(text_model_path, settings, Limits()) == 0
+    assert done == [load(text_model_path).n_labels, "workers"]
 
 
 def test_a_hang_up_ends_no_worker_that_starts(text_model_path):

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-__all__ = ["ModelFolder", "check_target", "write_model_folder"]
+__all__ = ["ModelFolder", "check_outside", "check_target", "write_model_folder"]
 
 
 def write_model_folder(
@@ -125,6 +125,27 @@ def write_model_folder(
         raise ModelFolderError(_explain_write_failure(target, error)) from error
 
 
+def check_outside(path: str | Path) -> None:
+    """Raise ModelFolderError if a path is in a model folder, which then no model could replace.
+
+    Examples
+    --------
+    >>> from longtail.model_folder import check_outside
+    >>> check_outside("metrics.json")
+    """
+    folder = resolved(path).parent
+    if not (folder / MANIFEST).is_file():
+        return
+    try:
+        read_manifest(folder)
+    except ModelFolderError:  # another program's
+        return
+    raise ModelFolderError(
+        f"{path} is in the model folder {folder}, which holds nothing but its model, so that "
+        "another can take its place. Name a place elsewhere."
+    )
+
+
 def check_target(path: str | Path) -> set[str]:
     """Raise unless a model can be saved at `path`; worth calling before hours of training.
 
@@ -141,8 +162,9 @@ def check_target(path: str | Path) -> set[str]:
     Raises
     ------
     ModelFolderError
-        If something else is there, which saving would delete, nothing can be written there, or the
-        path is ``-`` or empty, or begins with a ``~`` that nobody has expanded.
+        If something else is there, which saving would delete, nothing can be written there, it is
+        in another model's folder, or the path is ``-`` or empty, or begins with a ``~`` that nobody
+        has expanded.
 
     Examples
     --------
@@ -158,6 +180,7 @@ def check_target(path: str | Path) -> set[str]:
     target = resolved(path)
     if target.exists() and not target.is_dir():
         raise ModelFolderError(f"{target} is a file. Name a new folder for the model.")
+    check_outside(target)
     check_writable(target)
     try:
         present, own = read_whole(target, MANIFEST, partial(_names_in, target))

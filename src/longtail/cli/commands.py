@@ -49,7 +49,9 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
         "distill": Command(
             "longtail.cli.distill", "Distil a transformer into a table of token vectors", (MODEL,)
         ),
-        "labels": Command("longtail.cli.labels", "Add, remove or rename labels without retraining"),
+        "labels": Command(
+            "longtail.cli.labels", "List, add, remove or rename labels without retraining"
+        ),
         "compile": Command(
             "longtail.cli.compile", "Compile all code of the default recipe, so that nobody waits"
         ),

@@ -138,9 +138,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Measure, and return the exit code."""
     names = (arguments.test, arguments.labels, arguments.label_pairs, arguments.filter)
     check_inputs(*names)
-    models = [name for name in (arguments.model, arguments.against) if name is not None]
     for target in filter(None, (arguments.json, arguments.report)):
-        check_output(target, read=names, models=models)
+        check_output(target, read=names)
     if arguments.report is not None:
         _check_report(arguments)
     model = load(arguments.model)
@@ -177,8 +176,12 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 def _check_report(arguments: argparse.Namespace) -> None:
     """Refuse what no page can be written to, before the work."""
-    if is_stdout(arguments.report):
-        raise InputError("A report is a page to look at: name a file, such as report.html.")
+    if is_stdout(arguments.report) or arguments.report.suffix.lower() not in {".html", ".htm"}:
+        # A name such as train.jsonl would be replaced by the page.
+        raise InputError(
+            "A report is a page to look at: name a file that ends in .html, such as report.html, "
+            f"got {arguments.report}."
+        )
     if arguments.json is not None and resolved(arguments.json) == resolved(arguments.report):
         raise InputError(f"--json and --report both name {arguments.report}. Name two files.")
     check_matplotlib()

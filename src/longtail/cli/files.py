@@ -11,8 +11,7 @@ from longtail.cli.commands import check_file
 from longtail.cli.output import result
 from longtail.data.paths import STDIN, check_place, is_device, replacing
 from longtail.errors import InputError
-from longtail.manifest import MANIFEST
-from longtail.model_folder import ModelFolder
+from longtail.model_folder import check_outside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -64,9 +63,7 @@ def check_inputs(*names: str | None) -> None:
         )
 
 
-def check_output(
-    path: Path, *, read: Iterable[str | Path | None] = (), models: Iterable[str] = ()
-) -> None:
+def check_output(path: Path, *, read: Iterable[str | Path | None] = ()) -> None:
     """Raise InputError if a file cannot be written there; better now than after the work.
 
     Parameters
@@ -75,8 +72,6 @@ def check_output(
         ``-`` is standard output.
     read : iterable of str, Path or None
         Files that the command reads, which the output must not replace.
-    models : iterable of str
-        Model folders whose files it must not replace either.
 
     Examples
     --------
@@ -99,12 +94,9 @@ def check_output(
         return
     if not os.access(path.resolve().parent, os.W_OK | os.X_OK):
         raise InputError(f"{path} cannot be written: you may not write to the folder it is in.")
-    if not path.exists():
-        return
+    check_outside(path)
     sources = [Path(name) for name in read if name]
-    for folder in map(ModelFolder.open, models):
-        sources += [folder.path / name for name in (MANIFEST, *folder.files)]
-    if any(source.exists() and source.samefile(path) for source in sources):
+    if path.exists() and any(source.exists() and source.samefile(path) for source in sources):
         raise InputError(f"{path} is read by this command and would be lost. Name another file.")
 
 

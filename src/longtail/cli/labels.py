@@ -1,8 +1,7 @@
-"""``longtail labels``: a trained model with further, fewer or renamed labels, not trained again."""
+"""``longtail labels``: a trained model's labels, and it with further, fewer or renamed ones."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +11,13 @@ from longtail.amounts import counted
 from longtail.cli.files import check_inputs
 from longtail.cli.near_names import check_label_names
 from longtail.cli.notices import notice
+from longtail.cli.output import one_line, result
 from longtail.cli.own_columns import (
     add_column_arguments,
     check_file_of,
     columns_as_in_training,
 )
+from longtail.cli.parser import HintingParser
 from longtail.cli.words import word
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
@@ -24,9 +25,10 @@ from longtail.data.input_notes import warn
 from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError, source_name
 from longtail.model_folder import ModelFolder, check_target
-from longtail.predictor import Predictor
+from longtail.predictor import Predictor, load
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Mapping, Sequence
 
     from longtail.data.columns import Columns
@@ -34,18 +36,21 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run_command"]
 
 EXAMPLE = "longtail labels add model labels.txt larger"
+ANY_RECIPE = "any recipe"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the three commands and their options."""
+    """Declare the commands and their options."""
     commands = parser.add_subparsers(
-        metavar="add | remove | rename",
+        metavar="list | add | remove | rename",
         required=True,
         dest="change",
-        parser_class=argparse.ArgumentParser,
+        parser_class=HintingParser,
     )
+    listing = _command(commands, "list", "Write the names of all labels, one a line", ANY_RECIPE)
+    listing.set_defaults(run_labels=_list)
     add = _command(commands, "add", "Add labels that have a text, or some points, or both")
-    add.set_defaults(change_model=_added)
+    add.set_defaults(run_labels=_change, change_model=_added)
     add.add_argument(
         "labels",
         metavar="LABELS_FILE",
@@ -56,10 +61,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add.add_argument("--format", choices=FORMATS, help="of the examples; guessed without it")
     add_column_arguments(add, "the examples")
     remove = _command(commands, "remove", "Remove labels")
-    remove.set_defaults(change_model=_removed)
-    remove.add_argument("names", metavar="NAME", type=word, nargs="+", help="labels to remove")
-    rename = _command(commands, "rename", "Call labels otherwise", of="any recipe")
-    rename.set_defaults(change_model=_renamed)
+    remove.set_defaults(run_labels=_change, change_model=_removed)
+    remove.add_argument("names", metavar="NAME", type=word, nargs="*", help="labels to remove")
+    remove.add_argument(
+        "--from",
+        metavar="FILE",
+        dest="source",
+        help="a file of labels to remove, one a line; - reads standard input",
+    )
+    rename = _command(commands, "rename", "Call labels otherwise", ANY_RECIPE)
+    rename.set_defaults(run_labels=_change, change_model=_renamed)
     rename.add_argument(
         "names",
         metavar="NAME",
@@ -67,26 +78,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="a label's name and its new one, in turn",
     )
-    places = {add: "LABELS_FILE", remove: "NAME ...", rename: "NAME NEW_NAME ..."}
+    places = {
+        add: "LABELS_FILE",
+        remove: "(NAME ... | --from FILE)",
+        rename: "NAME NEW_NAME ...",
+    }
     for command, own in places.items():
         command.add_argument("target", metavar="OUT", help="the folder to write; may be MODEL")
         command.usage = f"%(prog)s MODEL {own} OUT [options]"
 
 
 def _command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    commands: argparse._SubParsersAction[HintingParser],
     name: str,
     summary: str,
     of: str = "the default recipe, dexa, ngame or siamesexml",
-) -> argparse.ArgumentParser:
-    """Return the parser of one of the three, which all begin with a model."""
-    command = commands.add_parser(name, help=summary, description=f"{summary}.", allow_abbrev=False)
+) -> HintingParser:
+    """Return the parser of one of them, which all begin with a model."""
+    command = commands.add_parser(name, help=summary, description=f"{summary}.")
     command.add_argument("model", metavar="MODEL", help=f"a model folder of {of}")
     return command
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """Change the labels, and return the exit code."""
+    """List or change the labels, and return the exit code."""
+    run: Callable[[argparse.Namespace], int] = arguments.run_labels
+    return run(arguments)
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    """Write the names of the labels, in the order of their ids."""
+    space = load(arguments.model).label_space
+    for label in range(space.n_labels):
+        result(one_line(space.name(label)))
+    return 0
+
+
+def _change(arguments: argparse.Namespace) -> int:
+    """Change the labels."""
     check_target(arguments.target)
     folder = ModelFolder.open(arguments.model)
     folder.check_arrays()  # what is damaged would get a checksum that says it is not
@@ -174,14 +203,19 @@ def _check_ids(found: LabelSpace, new: LabelSpace, arguments: argparse.Namespace
 
 def _removed(model: Predictor, arguments: argparse.Namespace) -> Predictor:
     """Return the model without the named labels."""
-    target = arguments.target
-    if target in model.label_space.ids_by_name and not Path(target).exists():
+    names, target = arguments.names, arguments.target
+    if bool(names) == (arguments.source is not None):
+        raise InputError("Name the labels to remove, or a file of them by --from FILE.")
+    if arguments.source is not None:
+        check_inputs(arguments.source)
+        names = list(LabelSpace.read(arguments.source).names or ())
+    elif target in model.label_space.ids_by_name and not Path(target).exists():
         raise InputError(
             f"The last argument is the folder to write, but {target!r} is a label, too. Name the "
             f"folder behind the labels, or write ./{target} if it is to be called so."
         )
-    check_label_names(model.label_space, arguments.names)
-    return model.without_labels(arguments.names)
+    check_label_names(model.label_space, names)
+    return model.without_labels(names)
 
 
 def _n_renamed(model: Predictor) -> int:

@@ -1,4 +1,4 @@
-"""Names that are not there, and which ones were probably meant."""
+"""Names that are not there, and which ones were probably meant; and names that are nearly one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import difflib
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from longtail.amounts import counted
+from longtail.data.label_names import as_seen
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
     from longtail.data.label_space import LabelSpace
 
-__all__ = ["check_label_names", "near_names"]
+__all__ = ["check_label_names", "near_names", "told_of_spellings"]
 
 MOST_COMPARED, MOST_NAMED = 20_000, 3
 
@@ -38,6 +40,36 @@ def near_names(name: str, known: Sequence[str]) -> str:
     return f" Similar ones: {', '.join(map(repr, hints))}." if hints else ""
 
 
+def told_of_spellings(names: Iterable[str]) -> str:
+    """Say how many names differ from others by capital letters or blanks alone, if any do.
+
+    Two labels may well be meant, as by `china` and `China`. Names that look the same were told when
+    they were read: see `remark_on_twins`.
+
+    Examples
+    --------
+    >>> from longtail.cli.near_names import told_of_spellings
+    >>> told_of_spellings(["shoes", "Shoes", "shirts"])
+    "1 label, such as 'Shoes' beside 'shoes', is called like another one but for ... and blanks..."
+    >>> told_of_spellings(["shoes", "shoes ", "shirts"])
+    ''
+    """
+    first: dict[str, str] = {}
+    alike = []
+    for name in dict.fromkeys(map(as_seen, names)):
+        other = first.setdefault(" ".join(name.casefold().split()), name)
+        if other is not name:
+            alike.append((name, other))
+    if not alike:
+        return ""
+    name, other = alike[0]
+    is_called = "is called like another one" if len(alike) == 1 else "are called like others"
+    return (
+        f"{counted(len(alike), 'label')}, such as {name[:60]!r} beside {other[:60]!r}, {is_called} "
+        "but for capital letters and blanks: write names alike where the same is meant."
+    )
+
+
 def check_label_names(space: LabelSpace, names: Iterable[str]) -> None:
     """Raise InputError if no label has one of the names; say which are like it, how many others.
 
@@ -55,7 +87,7 @@ def check_label_names(space: LabelSpace, names: Iterable[str]) -> None:
     longtail.errors.InputError: None of the 2 labels is named 'bred'. ... Similar ones: 'bread'.
     """
     wanted = list(dict.fromkeys(names))
-    missing = [name for name in wanted if not _is_named(space, name)]
+    missing = [name for name in wanted if not space.knows(name)]
     if not missing:
         return
     try:
@@ -65,12 +97,3 @@ def check_label_names(space: LabelSpace, names: Iterable[str]) -> None:
         how_many = f" Of the {n_wanted:,} names, {n_missing:,} are no label's."
         hint = near_names(missing[0], space.names or ())
         raise InputError(f"{error}{hint}{how_many if n_missing > 1 else ''}") from error
-
-
-def _is_named(space: LabelSpace, name: str) -> bool:
-    """Tell whether a label has the name."""
-    try:
-        space.id_of(name)
-    except InputError:
-        return False
-    return True

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import difflib
 import importlib
+import shlex
 import sys
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from longtail.cli.interrupts import nothing_to_lose
@@ -13,10 +15,102 @@ from longtail.cli.interrupts import nothing_to_lose
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["CommandParser"]
+__all__ = ["CommandParser", "HintingParser"]
 
 
-class CommandParser(argparse.ArgumentParser):
+_SEVERAL = {"+", "*"}  # values of one place, in words of argparse
+
+
+class HintingParser(argparse.ArgumentParser):
+    """A parser that says what was probably meant where it cannot read something.
+
+    Parameters
+    ----------
+    **settings
+        Those of `argparse.ArgumentParser`.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)  # --k would be --keep, not --top-k
+        self._given: Sequence[str] = ()
+        self._own_hint: Callable[[str, Sequence[str]], str] = lambda *_: ""
+
+    def parse_known_args(  # type: ignore[override]  # its own overloads say the same at length
+        self,
+        args: Any = None,
+        namespace: Any = None,
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse; what is left over is an error."""
+        self._given = sys.argv[1:] if args is None else args
+        parsed, rest = super().parse_known_args(args, namespace)
+        self._take_late(parsed, rest)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return parsed, rest
+
+    def error(self, message: str) -> NoReturn:
+        """Stop, and point out what was probably meant."""
+        hints = [*self._hints()] if "required" in message or "unrecognized" in message else []
+        if "expected one argument" in message or "expected at least one argument" in message:
+            hints += self._hints_at_values()
+        hints.append(f"`{self.prog} --help` lists all options")
+        super().error(". ".join([message, *hints]))
+
+    def _hints(self) -> Iterator[str]:
+        """Yield advice on options that are misspelt, that took too much, or that are left out."""
+        known = self._known_options()
+        for word in takewhile(lambda word: word != "--", self._given):
+            name = word.partition("=")[0]
+            if name.startswith("-") and name not in {"-", *known}:
+                yield from self._hints_at(name, known)
+        greedy = {option: action for option, action in known.items() if action.nargs == "+"}
+        for option, action in greedy.items():
+            if option in self._given:
+                yield f"{option} takes all words after it: put it last"
+            elif action.metavar == "KEY=VALUE" and any(
+                "=" in word and not word.startswith("-") for word in self._given
+            ):
+                yield f"Settings such as KEY=VALUE go after {option}"
+
+    def _hints_at_values(self) -> Iterator[str]:
+        """Yield how to write values that were taken for options."""
+        for option, word in pairwise(self._given):
+            if option in self._option_string_actions and word.startswith("-"):
+                yield f"A value that begins with a dash is written as {option}={shlex.quote(word)}"
+
+    def _known_options(self) -> dict[str, argparse.Action]:
+        """Return all options, with those of the command below this one, such as `labels add`."""
+        known = dict(self._option_string_actions)
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for name, parser in action.choices.items():
+                    known |= parser._option_string_actions if name in self._given else {}
+        return known
+
+    def _hints_at(self, name: str, known: Iterable[str]) -> Iterator[str]:
+        """Yield what was probably meant by an option that there is not, if anything was."""
+        is_long = name.startswith("--")  # of those with one dash there is but -h
+        own_hint = self._own_hint(name, self._given) if is_long else ""
+        near = _near_option(name, known) if is_long else None
+        if own_hint:
+            yield own_hint
+        elif name == "--model":
+            yield "--model is not an option: the model folder comes first, without one"
+        elif near:
+            yield f"{name} is not an option (did you mean {near}?)"
+        elif any(place.nargs in _SEVERAL and not place.option_strings for place in self._actions):
+            names = f"{self.prog} MODEL -- NAME ... OUT"
+            yield f"If {name} is a name, write -- before the names: {names}"
+
+    def _take_late(self, parsed: argparse.Namespace, rest: list[str]) -> None:
+        """Fill optional places from behind the options, where argparse does not look for them."""
+        for action in self._actions:
+            is_place = action.nargs == "?" and not action.option_strings
+            if is_place and getattr(parsed, action.dest) is None and _begins_with_a_word(rest):
+                setattr(parsed, action.dest, rest.pop(0))
+
+
+class CommandParser(HintingParser):
     """A parser that asks a command's module for the options once the command is chosen.
 
     Parameters
@@ -31,20 +125,16 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(
             formatter_class=argparse.RawDescriptionHelpFormatter,
             add_help=False,
-            allow_abbrev=False,  # --k would be --keep, where --top-k was meant
             **settings,
         )
         self._module: str | None = module
-        self._given: Sequence[str] = ()
-        self._own_hint: Callable[[str, Sequence[str]], str] = lambda *_: ""
 
-    def parse_known_args(  # type: ignore[override]  # its own overloads say the same at length
+    def parse_known_args(  # type: ignore[override]  # as above
         self,
         args: Any = None,
         namespace: Any = None,
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Import the command, then parse; what is left over is an error."""
-        self._given = sys.argv[1:] if args is None else args
+        """Import the command, then parse."""
         if self._module is not None:
             with nothing_to_lose():
                 command = importlib.import_module(self._module)
@@ -55,17 +145,7 @@ class CommandParser(argparse.ArgumentParser):
             if "--help" not in self._option_string_actions:
                 self.add_argument("-h", "--help", action="help", help="show this and stop")
             self.usage = f"%(prog)s{self._places()} [options]\n  such as: {command.EXAMPLE}"
-        parsed, rest = super().parse_known_args(args, namespace)
-        self._take_late(parsed, rest)
-        if rest:
-            self.error(f"unrecognized arguments: {' '.join(rest)}")
-        return parsed, rest
-
-    def error(self, message: str) -> NoReturn:
-        """Stop, and point out what was probably meant."""
-        hints = [*self._hints()] if "required" in message or "unrecognized" in message else []
-        hints.append(f"`{self.prog} --help` lists all options")
-        super().error(". ".join([message, *hints]))
+        return super().parse_known_args(args, namespace)
 
     def _places(self) -> str:
         """Return what must be given, in short."""
@@ -77,49 +157,6 @@ class CommandParser(argparse.ArgumentParser):
             elif action.required:
                 words += f" {action.option_strings[0]} {name}"
         return words
-
-    def _hints(self) -> Iterator[str]:
-        """Yield advice on options that are misspelt, that took too much, or that are left out."""
-        known = self._known_options()
-        for word in self._given:
-            name = word.partition("=")[0]
-            if name.startswith("--") and name not in {"--", *known}:
-                yield from self._hints_at(name, known)
-        greedy = {option: action for option, action in known.items() if action.nargs == "+"}
-        for option, action in greedy.items():
-            if option in self._given:
-                yield f"{option} takes all words after it: put it last"
-            elif action.metavar == "KEY=VALUE" and any(
-                "=" in word and not word.startswith("-") for word in self._given
-            ):
-                yield f"Settings such as KEY=VALUE go after {option}"
-
-    def _known_options(self) -> dict[str, argparse.Action]:
-        """Return all options, with those of the command below this one, such as `labels add`."""
-        known = dict(self._option_string_actions)
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                for name, parser in action.choices.items():
-                    known |= parser._option_string_actions if name in self._given else {}
-        return known
-
-    def _hints_at(self, name: str, known: Iterable[str]) -> Iterator[str]:
-        """Yield what was probably meant by an option that there is not, if anything was."""
-        own_hint = self._own_hint(name, self._given)
-        near = _near_option(name, known)
-        if own_hint:
-            yield own_hint
-        elif name == "--model":
-            yield "--model is not an option: the model folder comes first, without one"
-        elif near:
-            yield f"{name} is not an option (did you mean {near}?)"
-
-    def _take_late(self, parsed: argparse.Namespace, rest: list[str]) -> None:
-        """Fill optional places from behind the options, where argparse does not look for them."""
-        for action in self._actions:
-            is_place = action.nargs == "?" and not action.option_strings
-            if is_place and getattr(parsed, action.dest) is None and _begins_with_a_word(rest):
-                setattr(parsed, action.dest, rest.pop(0))
 
 
 def _near_option(name: str, known: Iterable[str]) -> str | None:

@@ -143,7 +143,7 @@ def _check_options(arguments: argparse.Namespace) -> None:
     if arguments.output is not None:
         check_kind_of(arguments.output)
         names = [arguments.file, arguments.allowed, arguments.masked]
-        check_output(arguments.output, read=names, models=[arguments.model])
+        check_output(arguments.output, read=names)
 
 
 def _names_in(model: Predictor, path: str | None, option: str) -> Sequence[str] | None:

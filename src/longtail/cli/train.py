@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from longtail.amounts import bytes_text, counted, time_text
 from longtail.cli.files import check_inputs
 from longtail.cli.interrupts import code_of, nothing_to_lose
+from longtail.cli.near_names import told_of_spellings
 from longtail.cli.notices import notice
 from longtail.cli.one_at_a_time import alone_in
 from longtail.cli.output import result
@@ -202,6 +203,9 @@ def _read_train_save(
     set_aside = None if arguments.filter is None else _pairs_set_aside(arguments, dataset)
     dataset, set_aside = points_of_rows(dataset, set_aside)
     notice(_statistics(dataset))
+    # Who has a file of labels has settled what they are called.
+    if arguments.labels is None and (told := told_of_spellings(dataset.label_space.names or ())):
+        notice(told)
     from longtail.cli.training_costs import announce  # noqa: PLC0415 - loads much
 
     announce(estimator, dataset, ignore_memory=arguments.ignore_memory)

@@ -89,7 +89,8 @@ def check_search_sizes(sizes: SearchSizes, related: RelationSizes) -> None:
     longtail.errors.InputError: beam must be between 0 and 1,000,000, got 2000000.
     """
     for name, size in (asdict(sizes) | asdict(related)).items():
-        if not (isinstance(size, int) and 0 <= size <= MOST_SEARCHED):
+        is_number = isinstance(size, int) and not isinstance(size, bool)
+        if not (is_number and 0 <= size <= MOST_SEARCHED):
             raise InputError(f"{name} must be between 0 and {MOST_SEARCHED:,}, got {size!r:.40}.")
 
 

@@ -298,8 +298,8 @@ class CompiledScorer:
         cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]
     ) -> CompiledScorer:
         """Make it again from `config` and `to_arrays`, on memory maps as they are."""
-        scales = config["scales"]
-        further = config["further_scale"], config["further_text_scale"]
+        scales = [float(scale) for scale in config["scales"]]
+        further = float(config["further_scale"]), float(config["further_text_scale"])
         parts = answerer_from(arrays, scales, further, has_relations=config["has_relations"])
         sizes, related = SearchSizes(**config["sizes"]), RelationSizes(**config["related"])
         check_search_sizes(sizes, related)

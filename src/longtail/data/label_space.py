@@ -227,6 +227,23 @@ class LabelSpace:
             raise IndexError(f"label {label} of {self.n_labels}")
         return str(label) if self.names is None else self.names[label]
 
+    def _found(self, name: str) -> int:
+        """Return the first id of a name, or -1 if no label has it."""
+        if self.names is not None:
+            return self.ids_by_name.get(name, -1)
+        label = int(name) if name.isdecimal() and len(name) <= MOST_DIGITS else -1
+        return label if label < self.n_labels else -1
+
+    def knows(self, name: str) -> bool:
+        """Tell whether a label has the name.
+
+        Examples
+        --------
+        >>> LabelSpace.from_names(["cats"]).knows("cats"), LabelSpace(5).knows("5")
+        (True, False)
+        """
+        return self._found(name) >= 0
+
     def id_of(self, name: str) -> int:
         """Return the id of a name: the first one where several labels share it.
 
@@ -236,11 +253,8 @@ class LabelSpace:
             If no label has this name, or it is no string.
         """
         check_name(name)
-        if self.names is None:
-            label = int(name) if name.isdecimal() and len(name) <= MOST_DIGITS else -1
-        else:
-            label = self.ids_by_name.get(name, -1)
-        if not 0 <= label < self.n_labels:
+        label = self._found(name)
+        if label < 0:
             raise InputError(
                 f"None of the {self.n_labels:,} labels is named {name[:100]!r}. "
                 "Names must match exactly, capital letters and spaces included."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,10 +68,11 @@ def inverse_propensities(
             "For a label matrix Y of the training points pass np.bincount(Y.indices, "
             "minlength=Y.shape[1])."
         )
-    if n_points < 1 or not 0 <= a <= _LARGEST_A or not 0 < b < np.inf:  # nan is neither
+    are_numbers = all(isinstance(number, Real) for number in (n_points, a, b))
+    if not (are_numbers and n_points >= 1 and 0 <= a <= _LARGEST_A and 0 < b < np.inf):  # nor nan
         raise InputError(
-            f"n_points is {n_points}, A is {a} and B is {b}; propensities need at least 1 training "
-            f"point, an A from 0 to {_LARGEST_A} and a B above 0."
+            f"n_points is {n_points!r}, A is {a!r} and B is {b!r}; propensities need at least 1 "
+            f"training point, an A from 0 to {_LARGEST_A} and a B above 0."
         )
     scale = max(np.log(n_points) - 1.0, 0.0) * (b + 1.0) ** a
     return np.asarray(1.0 + scale * (counts + b) ** -a)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
+from longtail.errors import InputError, named
 from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels, ShortlistSizes
@@ -372,7 +373,7 @@ class DeepXML(LabelEstimator):
         """Train block and classifiers on shortlists; with `fine_tune`, the features as well."""
         with run.stage("module IV"):
             if self.fine_tune:
-                network = self.features.network(data, data.labels, run, start=encoder)
+                network = self._trained_on(encoder, data, run)
                 tuning = cast("FineTuningClassifier", self.classifier)  # `check` has looked
                 classifier = tuning.learn(
                     features, block, shortlists, data.labels, run, network=network
@@ -385,6 +386,17 @@ class DeepXML(LabelEstimator):
         transform = block.frozen()
         check_transform(transform, features.shape[1])
         return Ranker(encoder, transform, classifier)
+
+    def _trained_on(self, encoder: Encoder, data: TrainingData, run: TrainingRun) -> FeatureNetwork:
+        """Return the features that Module I has learnt as what Module IV can train on."""
+        try:
+            return self.features.network(data, data.labels, run, start=encoder)
+        except AttributeError as error:  # it looks for what its own encoders have
+            raise InputError(
+                f"fine_tune trains on what the surrogate returned, {named(encoder)}, and "
+                f"{type(self.features).__name__} cannot start from that: {error}. Return an "
+                "encoder of its own kind, or set fine_tune to False."
+            ) from error
 
     def _reranked(
         self,

@@ -28,6 +28,30 @@ TEXTS_AT_ONCE = 128
 CHARACTERS_AT_ONCE = 65_536
 
 
+class _Held(NamedTuple):
+    """To which labels an answer is held: as `Predictor.predict` takes it, and what that leaves out.
+
+    A client's lists may be older than the model, which is replaced while it is asked. So names that
+    no label has any more are left out; there is nothing of theirs to answer or to mask.
+    """
+
+    allowed: list[str] | None
+    masked: tuple[str, ...]
+    unknown: list[str]
+
+    @classmethod
+    def of(cls, model: Predictor, request: PredictRequest) -> _Held:
+        """Return what a request says; if none of its allowed names is known, all of these."""
+        if not request.is_restricted:
+            return cls(None, (), [])
+        knows = model.label_space.knows
+        names = dict.fromkeys([*(request.allowed or ()), *(request.masked or ())])
+        unknown = [name for name in names if not knows(name)]
+        known = [name for name in request.allowed or () if knows(name)]
+        masked = tuple(name for name in request.masked or () if knows(name))
+        return cls(known or request.allowed, masked, unknown)
+
+
 class Timed(NamedTuple):
     """An answer and what it took.
 
@@ -51,7 +75,7 @@ def answer_text(model: Predictor, request: PredictRequest) -> Timed:
     Raises
     ------
     Refusal
-        If the model has no label of a name that is allowed or masked.
+        If the model has no label of the names that are allowed.
 
     Examples
     --------
@@ -63,10 +87,11 @@ def answer_text(model: Predictor, request: PredictRequest) -> Timed:
     ['drink']
     """
     started = perf_counter()
-    (found,) = _predicted(model, [request.text or ""], request)
+    held = _Held.of(model, request)
+    (found,) = _predicted(model, [request.text or ""], request, held)
     seconds = perf_counter() - started
     labels, scores = _columns(found)
-    return Timed(Answer(labels, scores, _milliseconds(seconds)), 1, seconds)
+    return Timed(Answer(labels, scores, _milliseconds(seconds), held.unknown), 1, seconds)
 
 
 def answer_batch(model: Predictor, request: PredictRequest, given_up: threading.Event) -> Timed:
@@ -93,14 +118,15 @@ def answer_batch(model: Predictor, request: PredictRequest, given_up: threading.
     """
     started = perf_counter()
     texts = request.texts or []
+    held = _Held.of(model, request)
     rows: list[Row] = []
     for block in _blocks(texts):
         if given_up.is_set():
             break
-        rows += _predicted(model, block, request)
+        rows += _predicted(model, block, request, held)
     seconds = perf_counter() - started
     answers = [TextAnswer(*_columns(row)) for row in rows]
-    return Timed(Answers(answers, _milliseconds(seconds)), len(texts), seconds)
+    return Timed(Answers(answers, _milliseconds(seconds), held.unknown), len(texts), seconds)
 
 
 def answer_explained(model: Predictor, request: PredictRequest) -> Timed:
@@ -112,20 +138,23 @@ def answer_explained(model: Predictor, request: PredictRequest) -> Timed:
         See `answer_text`.
     """
     started = perf_counter()
+    held = _Held.of(model, request)
     try:
         explanation = model.explain(
             request.text or "",
             request.most_labels,
-            allowed=request.allowed,
-            masked=request.masked or (),
+            allowed=held.allowed,
+            masked=held.masked,
         )
     except InputError as error:
         raise Refusal(400, str(error)) from None
     seconds = perf_counter() - started
     kept = [part for part in explanation.labels if part.probability >= request.least_probability]
     labels, scores = _columns([(part.label, part.probability) for part in kept])
-    explained = _rounded(explanation, kept)
-    return Timed(ExplainedAnswer(labels, scores, explained, _milliseconds(seconds)), 1, seconds)
+    answer = ExplainedAnswer(
+        labels, scores, _rounded(explanation, kept), _milliseconds(seconds), held.unknown
+    )
+    return Timed(answer, 1, seconds)
 
 
 def _blocks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -140,15 +169,17 @@ def _blocks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
         yield texts[start:]
 
 
-def _predicted(model: Predictor, texts: Sequence[str], request: PredictRequest) -> list[Row]:
+def _predicted(
+    model: Predictor, texts: Sequence[str], request: PredictRequest, held: _Held
+) -> list[Row]:
     """Ask the model; what it does not take is the client's mistake."""
     try:
         return model.predict(
             texts,
             request.most_labels,
             threshold=request.least_probability,
-            allowed=request.allowed,
-            masked=tuple(request.masked or ()),  # an empty tuple is known at once to mask nothing
+            allowed=held.allowed,
+            masked=held.masked,
         )
     except InputError as error:
         raise Refusal(400, str(error)) from None

@@ -70,12 +70,16 @@ class PredictRequest(msgspec.Struct, forbid_unknown_fields=True):
         return self.allowed is not None or bool(self.masked)
 
 
-class Answer(msgspec.Struct):
-    """Label names of one text and their probabilities, best first, and how long the model took."""
+class Answer(msgspec.Struct, omit_defaults=True):
+    """Label names of one text and their probabilities, best first, and how long the model took.
+
+    Where some names that are allowed or masked are no label's, these are `unknown`.
+    """
 
     labels: list[str]
     scores: list[float]
     milliseconds: float
+    unknown: list[str] = []
 
 
 class TextAnswer(msgspec.Struct):
@@ -85,20 +89,28 @@ class TextAnswer(msgspec.Struct):
     scores: list[float]
 
 
-class Answers(msgspec.Struct):
-    """The answers to several texts, in their order, and how long the model took for all."""
+class Answers(msgspec.Struct, omit_defaults=True):
+    """The answers to several texts, in their order, and how long the model took for all.
+
+    Names that are allowed or masked and no label's are `unknown`, if there are any.
+    """
 
     answers: list[TextAnswer]
     milliseconds: float
+    unknown: list[str] = []
 
 
-class ExplainedAnswer(msgspec.Struct):
-    """An answer, and why: words that moved each label, and the nearest training points."""
+class ExplainedAnswer(msgspec.Struct, omit_defaults=True):
+    """An answer, and why: words that moved each label, and the nearest training points.
+
+    Names that are allowed or masked and no label's are `unknown`, if there are any.
+    """
 
     labels: list[str]
     scores: list[float]
     explanation: Explanation
     milliseconds: float
+    unknown: list[str] = []
 
 
 class Health(msgspec.Struct):

@@ -24,10 +24,12 @@ from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
 from longtail.errors import InputError
+from longtail.predictor import load
 from longtail.serve.application import Application
 from longtail.serve.connections import HttpProtocol
 from longtail.serve.metrics import SHARED_FOLDER
 from longtail.serve.threads import stopping
+from longtail.warm_up import warm_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,6 +108,7 @@ def serve(path: Path, settings: ServerSettings, limits: Limits) -> int:
         with suppress(KeyboardInterrupt):  # uvicorn raises it again, once all is finished
             server.run()
         return 0 if server.started else 1
+    warm_up(load(path))  # compiles what is not yet: else each worker would, for minutes
     with _shared_metrics() as own_folder:
         application.own_folder = own_folder
         workers = _Workers(config, sockets=[_listener(config)])
