@@ -188,6 +188,13 @@ class TestPartitions:
         assert sum(largest) > 0.9 * 300
         assert len(set(partitions)) > 1
 
+    def test_no_penalty_is_on_what_a_partition_starts_from(self):
+        features, labels, _ = grouped_points()
+        settings = {"partition_size": 150, "n_learners": 1, "epochs": 1, "penalty": 1e4}
+        model = AnnexML(**settings, n_threads=1).fit(features, labels)
+        (learner,) = model.predictor_.scorer.learners
+        assert learner.partition_weights.any(axis=0).all()
+
     def test_a_penalty_leaves_few_weights(self):
         features, labels, _ = grouped_points()
         compared = Comparisons(
