@@ -286,6 +286,7 @@ def test_a_points_terms_are_linear_maps_of_its_features(points):
         for one, part in zip(scorer.terms(model.bags(X_test[[row]])), terms, strict=True):
             np.testing.assert_array_equal(one[0], part[row])
     assert scorer.energies(model.bags(X_test[:0])).shape == (0, 6)
+    assert (scorer.top_k(model.bags(0 * X_test[:1]), 3)[0] == -1).all()  # of no known word
 
 
 def test_token_vectors_have_a_learning_rate_of_their_own(points):

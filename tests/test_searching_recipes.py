@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -51,3 +53,13 @@ def test_the_recall_of_a_walk_is_that_of_answers_which_go_on_where_they_are_unsu
         parts = own.parts._replace(unsure_below=np.full(1, below, np.float32))
         recalls.append(label_recall(CompiledScorer(parts, own.sizes, own.related)))
     assert 0.8 < recalls[0] < recalls[1] <= 1
+
+
+def test_a_beam_is_as_wide_as_what_is_wanted():
+    model = RECIPES["LongtailClassifier"]().fit(TEXTS, NAMES)
+    own, bag = model.predictor_.scorer, model.predictor_.bags(TEXTS[:1])
+    narrow = CompiledScorer(own.parts, replace(own.sizes, beam=1), own.related)
+    assert len(narrow.near_points(bag, 10)[0]) == 10
+    assert label_recall(narrow) > 0.9
+    ids, _ = own.candidates(bag)
+    np.testing.assert_array_equal(np.sort(narrow.candidates(bag)[0]), np.sort(ids))

@@ -165,6 +165,13 @@ def test_the_map_of_a_transformer_that_is_not_trained_has_a_rate_of_its_own(fold
     assert trained.speed * 0.02 == pytest.approx(1e-5)
 
 
+def test_gradients_are_clipped_by_their_length_for_a_text(folder):
+    """The loss is a sum over the texts of a batch, and so is its gradient."""
+    recipe = NGAME(encoder=str(folder), fine_tune=True, clip=0.5)
+    assert [recipe.transformer(n).clip for n in (1, 32)] == [0.5, 16]
+    assert NGAME(encoder=str(folder), fine_tune=True, clip=None).transformer(32).clip is None
+
+
 def test_labels_without_texts_are_refused(folder):
     with pytest.raises(InputError, match="labels have ids alone"):
         NGAME(encoder=str(folder), **SMALL).fit(TEXTS, [[0], [0], [1], [1]] * 5)

@@ -126,6 +126,15 @@ class TestSlice:
         table = model.predictor_.scorer.encoder.token_vectors
         np.testing.assert_array_equal(table, np.eye(20))
 
+    @pytest.mark.parametrize(("n_features", "dimension"), [(40, 40), (41, 40)])
+    def test_takes_few_sparse_features_as_they_are(self, n_features, dimension):
+        points = sparse_points(n_points=100, n_features=n_features)
+        y = csr_array((points.toarray()[:, :8] > 0.3).astype(int))
+        model = Slice(dimension=40, n_threads=1, held_out=0.0).fit(points, y)
+        table = model.predictor_.scorer.encoder.token_vectors
+        assert table.shape == (n_features, dimension)
+        assert (table == np.eye(*table.shape)).all() == (n_features == dimension)
+
     @pytest.mark.parametrize("part", [None, RandomProjection(dimension=64), AsGiven()])
     def test_learns_from_sparse_points(self, part):
         points = sparse_points(n_points=600)
