@@ -143,11 +143,13 @@ class TestSlice:
         some = np.flatnonzero(y[500:].sum(axis=1)) + 500
         assert model.score(points[some], y[some]) > (0.6 if part != AsGiven() else 0.8)
 
-    def test_weighs_classifier_and_nearness_on_held_out_points(self):
+    def test_weighs_classifier_and_nearness_on_held_out_points(self, monkeypatch):
         points = sparse_points(n_points=600)
         y = csr_array((points.toarray()[:, :8] > 0.3).astype(int))
+        monkeypatch.setattr("longtail.recipes.slice.GRID", (0.33,))  # weights of its own are tried
         model = Slice(held_out=0.2, n_threads=1).fit(points, y)
         assert "score fusion" in model.run_.timings
+        assert model.predictor_.scorer.fusion.alpha == 0.33
 
 
 def test_more_labels_are_shortlisted_than_usual():
