@@ -21,7 +21,7 @@ from longtail.kernels.annexml import (
     partition_epoch,
     points_sharing_labels,
 )
-from longtail.recipes.annexml import AnnexML
+from longtail.recipes.annexml import AnnexML, telling_labels
 from longtail.restoring import scorer_from
 from longtail.scorers.annexml import AnnexLearner
 
@@ -73,6 +73,11 @@ class TestNearByLabels:
             assert (found == np.resize(found[:n_similar], n_near)).all()
             best = np.sort(similarity[i])[::-1][:n_similar]
             np.testing.assert_allclose(np.sort(similarity[i, found[:n_similar]])[::-1], best, 1e-4)
+
+    def test_of_many_points_more_labels_are_looked_over(self):
+        counts = np.array([3_000, 1, 2_000], np.int32)
+        assert telling_labels(counts, 1_000).tolist() == [False, True, True]
+        assert telling_labels(counts, 4_000).all()
 
     def test_labels_that_are_too_frequent_do_not_count(self):
         labels = csr_array(np.array([[1, 1], [1, 0], [0, 1]], np.float32))
@@ -187,6 +192,13 @@ class TestPartitions:
         largest = [np.bincount(partitions[group == g]).max() for g in range(6)]
         assert sum(largest) > 0.9 * 300
         assert len(set(partitions)) > 1
+
+    def test_no_penalty_is_on_what_a_partition_starts_from(self):
+        features, labels, _ = grouped_points()
+        settings = {"partition_size": 150, "n_learners": 1, "epochs": 1, "penalty": 1e4}
+        model = AnnexML(**settings, n_threads=1).fit(features, labels)
+        (learner,) = model.predictor_.scorer.learners
+        assert learner.partition_weights.any(axis=0).all()
 
     def test_a_penalty_leaves_few_weights(self):
         features, labels, _ = grouped_points()

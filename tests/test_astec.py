@@ -36,7 +36,9 @@ def test_as_in_code_is_the_published_training():
     assert framework.features.make_optimiser is LazyAdam
     assert framework.surrogate.mean_loss
     assert framework.surrogate.clusters.max_label_frequency == 5000
+    assert framework.surrogate.residual.learning_rate == 0.01
     assert framework.transfer.always_divide
+    assert framework.transfer.learning_rate == 0.002
     assert framework.classifier.training.own_only
     assert framework.classifier.training.batch_size == 255
     assert framework.negatives.n_representatives == 300

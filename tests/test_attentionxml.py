@@ -115,6 +115,19 @@ def test_children_are_those_of_the_parents():
     assert places.tolist() == [0, 0, 0, 1, 1, 1]
 
 
+def test_a_childs_probability_is_that_of_its_parents_times_its_own():
+    module, tables = a_network(0)
+    level = AttentionLevel(module.frozen(tables), np.array([0, 2, 3, 6], np.int32))
+    words = np.array([[1, 2, 3]], np.int32)
+    bags = Bags.of(csr_array((1, 9), dtype=np.float32))._replace(words=words)
+    parents, above = np.array([[2, 0]], np.int32), np.array([[0.5, 0.25]], np.float32)
+    nodes, scores = level.children(bags, parents, above)
+    assert nodes.tolist() == [[3, 4, 5, 0, 1, -1]]
+    own = level.probabilities(bags, nodes)
+    np.testing.assert_allclose(scores[0, :5], own[0, :5] * [0.5, 0.5, 0.5, 0.25, 0.25], rtol=1e-6)
+    assert np.isneginf(scores[0, 5])
+
+
 def test_a_training_follows_true_nodes_and_those_that_a_prediction_would():
     nodes = np.array([[0, 1, 2, 3, -1]], np.int32)
     scores = np.array([[0.1, 0.5, 0.3, 0.2, -np.inf]], np.float32)

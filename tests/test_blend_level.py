@@ -64,6 +64,14 @@ def test_that_the_best_is_right_more_often_sets_no_level():
     assert levelled(passing_on(), evidence, is_true).level[0] < 0.3  # 0.75 but for the bonus
 
 
+def test_the_level_is_that_of_the_logistic_model_that_answers_follow():
+    evidence, _ = made_points(4000, offset=0.0)
+    scores = passing_on().scores(evidence)
+    z = scores - 0.5 * log_sums(scores)[:, np.newaxis]
+    is_true = np.random.default_rng(1).random(z.shape) < 1 / (1 + np.exp(-z))
+    assert levelled(passing_on(), evidence, is_true).level[0] == pytest.approx(0.5, abs=0.1)
+
+
 def test_scores_that_are_better_where_they_are_wrong_set_no_level():
     evidence, _ = made_points(200, offset=3.0)
     network = passing_on()

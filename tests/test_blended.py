@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -203,11 +204,29 @@ class TestServing:
             link_weights=np.ones(n),
         )
         few = replace(scorer, search=search, relations=relations)
-        linked = relations.linked(relations.matches(bags))
+        matches = relations.matches(bags)
+        linked = relations.linked(matches)
         found = few.evidence(bags).labels
-        for own, labels in zip(linked.tolist(), found.tolist(), strict=True):
-            assert {*own} <= {*labels, -1}
+        for named, own, labels in zip(matches.labels, linked, found, strict=True):
+            assert {*named.tolist(), *own.tolist()} <= {*labels.tolist(), -1}
         assert (linked >= 0).any()
+
+    def test_links_of_labels_that_may_be_a_points_own_count_less_once_compiled(self, served):
+        scorer, _ = served
+        if scorer.relations is None:
+            return
+        taken = np.linspace(0, 1, scorer.relations.texts.n_labels)
+        relations = replace(scorer.relations, taken=taken)
+        assert (relations.vote_weights < relations.link_weights).any()
+        again = expanded(replace(scorer, relations=relations).compiled).relations
+        np.testing.assert_array_equal(again.vote_weights, relations.vote_weights)
+
+    def test_a_pickle_holds_no_more_once_it_has_answered(self, served):
+        scorer, bags = served
+        fresh = replace(scorer)
+        size = len(pickle.dumps(fresh))
+        fresh.top_k(bags, 5)
+        assert len(pickle.dumps(fresh)) == size
 
     def test_saved_and_loaded_gives_the_same_bits(self, served, tmp_path):
         scorer, bags = served

@@ -286,6 +286,9 @@ class TestOfASearchThatIsNotKept:
         made = build(n_asked=n_asked)
         assert isinstance(made.label_index, kind)
         assert isinstance(made.point_index, GraphIndex)
+        if kind is GraphIndex:  # few neighbours are soon made
+            widths = [each.label_index.neighbours.shape[1] for each in (made, build())]
+            assert widths[0] == search_indices.N_POINT_NEIGHBOURS < widths[1]
         # In eight bits a number, two labels may change places.
         found = [np.sort(find(some).labels, axis=1) for some in (made, build())]
         np.testing.assert_array_equal(*found)

@@ -271,10 +271,13 @@ def test_a_points_terms_are_linear_maps_of_its_features(points):
     few_epochs = {"unary_epochs": 1, "energy_epochs": 1, "joint_epochs": 0}
     model = ICNN(**SMALL, **few_epochs).fit(X, Y).predictor_
     scorer, bags = model.scorer, model.bags(X_test[:70])
+    scorer.maps.bias.flags.writeable = True
+    scorer.maps.bias[34:50:2] -= 2  # where gates start, none is below 0
     terms = scorer.terms(bags)
     arrays = scorer.to_arrays()  # by the names that saved models have
     features = scorer.encoder.encode(bags).astype(np.float64)
     expected = features @ arrays["heads/vectors"].T + arrays["heads/bias"]
+    assert (expected[:, 34:50] < -0.1).any()
     expected[:, 34:50] = np.maximum(expected[:, 34:50], 0)  # the path's gates: it is convex
     own = np.hstack([part.reshape(70, -1) for part in terms[1:]])
     np.testing.assert_allclose(own, expected, rtol=1e-4, atol=1e-5)
@@ -283,6 +286,19 @@ def test_a_points_terms_are_linear_maps_of_its_features(points):
         for one, part in zip(scorer.terms(model.bags(X_test[[row]])), terms, strict=True):
             np.testing.assert_array_equal(one[0], part[row])
     assert scorer.energies(model.bags(X_test[:0])).shape == (0, 6)
+    assert (scorer.top_k(model.bags(0 * X_test[:1]), 3)[0] == -1).all()  # of no known word
+
+
+def test_token_vectors_have_a_learning_rate_of_their_own(points):
+    (X, Y), _ = points
+    quick = {"unary_epochs": 5, "energy_epochs": 0, "joint_epochs": 0}
+    vectors = [
+        SPEN(**SMALL, **quick, feature_learning_rate=rate).fit(X[:60], Y[:60])
+        for rate in (1e-9, 0.05, 0.1)
+    ]
+    still, usual, quicker = (one.predictor_.scorer.encoder.token_vectors for one in vectors)
+    moved = [np.abs(one - still).mean() for one in (usual, quicker)]
+    assert moved[1] > 1.5 * moved[0] > 0
 
 
 def test_icnn_has_one_answer_whatever_the_method(points):
@@ -376,6 +392,24 @@ class TestReranker:
         kept = LongtailClassifier(**settings).fit_dataset(data, **folder)
         np.testing.assert_array_equal(kept.predict_topk(X, 3), plain.predict_topk(X, 3))
         assert {"shared space", "to re-rank: again: shared space"} <= set(kept.run_.timings)
+
+    def test_learns_from_so_many_points_at_most(self, points, monkeypatch):
+        from longtail.energy import reranking
+
+        shown = []
+
+        class Noted(RerankerTraining):
+            def learn(self, ids, *_):
+                shown.append(len(ids))
+
+        monkeypatch.setattr(reranking, "RERANKINGS", {"spen": Noted(size=6)})
+        monkeypatch.setattr(reranking, "LEAST_POINTS", 10)
+        (X, Y), _ = points
+        for most in (10**6, 15):
+            monkeypatch.setattr("longtail.recipes.reranked.MOST_UNSEEN", most)
+            Parabel(leaf_size=9, n_learners=1, reranker="spen", n_threads=1).fit(X[:400], Y[:400])
+        assert shown[0] > 30
+        assert shown[1] <= 15
 
     def test_behind_a_recipe(self, points, tmp_path, monkeypatch, capsys):
         from longtail.energy import reranking

@@ -240,6 +240,13 @@ def test_networks_of_words_learn_what_no_bag_can_hold(make, ordered):
     assert model.score(*ordered) > 0.9
 
 
+def test_every_hash_puts_labels_together_in_its_own_way():
+    texts, names = [f"word{i}" for i in range(40)], [[f"label{i}"] for i in range(40)]
+    model = MACH(n_hashes=3, n_buckets=8, dimension=4, epochs=1, n_threads=1).fit(texts, names)
+    hashes = model.predictor_.scorer.bucket_of_label
+    assert len(np.unique(hashes, axis=0)) == 3
+
+
 def test_a_bag_cannot_hold_it(ordered):
     model = MACH(n_hashes=2, dimension=16, epochs=3, char_ngrams=None, n_threads=1).fit(*ordered)
     assert model.score(*ordered) < 0.75

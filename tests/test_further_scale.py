@@ -18,6 +18,7 @@ from longtail.blend.label_head import LabelHead
 from longtail.blend.relations import LabelRelations
 from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
+from longtail.data.rows import evenly_spaced
 from longtail.metrics import recall_at_k
 from longtail.recipes import longtail_training
 from longtail.recipes.longtail import LongtailClassifier
@@ -102,6 +103,21 @@ def test_texts_count_where_they_find_more(points):
     assert learnt(silent.astype(np.float32)) == 0
     some = csr_array(texts[random.integers(0, N_LABELS, 40)] * -1)  # what they are not called
     assert learnt(some) == 0
+
+
+def test_texts_are_those_of_the_points_that_are_asked(points, monkeypatch):
+    encoded, head, truth = points
+    texts = csr_array(np.eye(N_LABELS, dtype=np.float32))
+    relations = LabelRelations.build(texts, csr_array(texts.shape), texts, n_threads=1)
+    asked = evenly_spaced(10, 40)
+    monkeypatch.setattr("longtail.blend.further_scale.POINTS", (10, 10))
+    learnt = []
+    for named in (asked, np.setdiff1d(np.arange(40), asked)):
+        features = np.zeros((40, N_LABELS), np.float32)
+        features[named] = truth.toarray()[named]
+        arguments = (encoded, head, truth, head.scale, csr_array(features), relations)
+        learnt.append(learn_further_text_scale(*arguments))
+    assert learnt[0] > learnt[1] == 0
 
 
 def test_nothing_is_learnt_of_texts_without_points_or_texts(points):

@@ -117,6 +117,11 @@ def test_a_wider_beam_finds_more():
     assert found_wide > 0.98
 
 
+def test_a_beam_is_as_wide_as_what_is_wanted():
+    narrow = GraphIndex.build(VECTORS, beam=2)
+    assert recall_against_exact(narrow, ExactIndex(VECTORS), QUERIES, 50) > 0.9
+
+
 def test_one_row_is_the_row_of_a_batch(index):
     ids, similarities = index.query(QUERIES, 20)
     for row in range(0, len(QUERIES), 7):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -211,6 +213,28 @@ class TestRecipes:
         np.testing.assert_array_equal(
             loaded.predict_topk(features, 3)[0], model.predict_topk(features, 3)[0]
         )
+
+    def test_an_only_child_is_as_probable_as_its_node(self):
+        random = np.random.default_rng(0)
+        features = random.standard_normal((60, 8)).astype(np.float32)
+        labels = csr_array((features @ features[:3].T > 0).astype(np.float32))
+
+        class Of(Parabel):
+            paths: ClassVar = None
+
+            def grow(self, *_):
+                return LabelTree.of_paths(np.array(self.paths))
+
+        class Short(Of):
+            paths: ClassVar = [[0, 0, 0], [0, 1, 1]]
+
+        class Long(Of):
+            paths: ClassVar = [[0, 0, 0], [0, 0, 0], [0, 1, 1]]
+
+        made = (kind(n_threads=1, n_learners=1, held_out=0) for kind in (Short, Long))
+        bags = Bags.of(csr_array(-features))
+        short, long = (one.fit(features, labels).predictor_.scorer.top_k(bags, 3) for one in made)
+        np.testing.assert_allclose(long[1], short[1], atol=0.05)
 
     def test_threads_change_nothing(self):
         features, labels = groups(30, 5), csr_array(np.repeat(np.eye(30), 5, axis=0))

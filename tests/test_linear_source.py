@@ -64,6 +64,7 @@ def test_known_words_are_counted_without_pieces():
     assert n_words_known(data) == 2
     assert n_words_known(data._replace(is_word=None)) == 5
     assert n_words_known(data._replace(is_unspaced=True)) == 0  # no space tells where they end
+    assert n_words_known(data._replace(is_unknown=True)) == 0  # no other text has most of them
 
 
 def test_what_is_read_is_brought_to_unit_length():

@@ -46,6 +46,19 @@ def test_held_out_points_count_where_they_are_learnt_from_in_the_end():
     assert (many.epochs, many.learning_rate) == (3, 0.04)
 
 
+def test_what_learns_again_keeps_its_vectors_length_and_scale(monkeypatch):
+    """With the held-out points there are more than a bound, beyond which both are smaller."""
+    for name, most in (("VERY_FEW_POINTS", 90), ("VERY_FREQUENT", 45)):
+        monkeypatch.setattr(f"longtail.recipes.longtail.{name}", most)
+    texts, labels = ["red wine", "old car"] * 50, [["drink"], ["vehicle"]] * 50
+    model = LongtailClassifier(held_out=0.2, n_threads=1)
+    parts = model.fit(texts, labels).predictor_.scorer.parts
+    assert model.shared_space(100, 2, 100).dimension == 192
+    assert model.shared_space(100, 2, 100).scale == 10
+    assert parts.heads[0].rows.values.shape[1] == 256
+    assert parts.heads[0].scale == 16
+
+
 def points_and_labels(n_points, n_labels=1, n_pairs=0):
     """A training set of such a size; the first points have the first labels."""
     features, pairs = csr_array((n_points, 1), dtype=np.float32), np.arange(n_pairs)

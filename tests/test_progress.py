@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+import time
 
 import pytest
 
 from longtail.log import LOG
 from longtail.progress import ProgressBar, bar
-from longtail.training.run import EpochReport
+from longtail.training.run import EpochReport, TrainingRun
 
 
 class Terminal(io.StringIO):
@@ -54,6 +55,14 @@ def test_what_is_said_after_the_end_goes_where_it_went_before():
         assert LOG.handlers != before[0]
     assert progress is not None  # else nobody would hold on to it
     assert (LOG.handlers, LOG.propagate, LOG.level) == before
+
+
+def test_a_stage_that_comes_twice_has_taken_both_times():
+    run = TrainingRun(seed=0, n_threads=1)
+    for _ in range(2):
+        with run.stage("search"):
+            time.sleep(0.02)
+    assert run.timings["search"]["wall_seconds"] >= 0.04
 
 
 def test_a_resumed_stage_says_where_it_goes_on():

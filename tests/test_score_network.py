@@ -49,10 +49,9 @@ def made_up(n, seed=0, size=SIZE):
 
 def padded(evidence, seed=1):
     """The same with up to half of the candidates gone, from the end."""
-    counts = np.random.default_rng(seed).integers(SIZE // 2, SIZE + 1, (len(evidence.labels), 1))
-    return replace(
-        evidence, labels=np.where(np.arange(evidence.labels.shape[1]) < counts, evidence.labels, -1)
-    )
+    n, size = evidence.labels.shape
+    counts = np.random.default_rng(seed).integers(size // 2, size + 1, (n, 1))
+    return replace(evidence, labels=np.where(np.arange(size) < counts, evidence.labels, -1))
 
 
 def share_right(network, evidence, truth):
@@ -100,6 +99,23 @@ def test_all_sources_are_added_in_units_of_their_spread():
     spread = [behind[:, source][real].std() for source in range(2)]
     expected = behind[:, 0] / spread[0] + behind[:, 1] / spread[1]
     np.testing.assert_allclose(scores[real], expected[real], rtol=1e-4, atol=1e-4)
+
+
+def test_padding_is_not_the_commonest():
+    evidence = replace(
+        padded(made_up(30)[0]), commonness=np.arange(N_LABELS, dtype=np.float32)
+    )  # the last label is the most frequent
+    real = evidence.labels >= 0
+    most = np.where(real, evidence.labels, 0).max(axis=1, keepdims=True)
+    expected = np.where(real, evidence.labels - most, 0)
+    np.testing.assert_array_equal(evidence.behind_commonest(), expected)
+
+
+def test_what_is_common_is_added_with_its_weight():
+    evidence = replace(made_up(30)[0], commonness=np.arange(N_LABELS, dtype=np.float32) / 10)
+    scores = ScoreNetwork.of_weights([0.5, 2.0], 0.75).scores(evidence)
+    expected = evidence.behind_best() @ [0.5, 2.0] + 0.75 * evidence.behind_commonest()
+    np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_source_that_says_the_same_of_all_is_left_out_of_the_sum():
@@ -210,6 +226,15 @@ def test_chance_hits_do_not_tell_the_sources_apart():
     truth[0, evidence.labels[0, 0]] = 1
     network = NetworkTraining().taught(evidence, csr_array(truth), SAME, RUN).network
     assert same(network, ScoreNetwork.of_all(evidence))
+
+
+def test_one_source_that_finds_true_labels_is_enough_to_learn_from():
+    evidence, truth = made_up(100)
+    is_true = true_among(evidence.labels, truth)[:, np.newaxis]
+    last_and_first = np.array([-3, 3], np.float32)[:, np.newaxis]
+    evidence = replace(evidence, values=np.where(is_true, last_and_first, evidence.values))
+    network = NetworkTraining().taught(evidence, truth, SAME, RUN).network
+    assert share_right(network, evidence, truth) > 0.95
 
 
 def test_of_points_that_the_sources_know_a_sum_is_learnt():
@@ -553,6 +578,18 @@ class TestWeighedSum:
         told = replace(evidence, values=evidence.values + 9 * is_true[:, np.newaxis])
         scores = weighted_sum(told, is_true, np.arange(200)).scores(told)
         assert is_true[np.arange(200), scores.argmax(axis=1)].all()
+
+    def test_few_points_say_little_of_what_is_common(self):
+        """One of two sources is right of each point, and its label is always the commonest."""
+        weights = []
+        for n in (10, 300):
+            evidence, _ = made_up(n)
+            commonness = np.zeros(N_LABELS, np.float32)
+            is_true = evidence.labels % SIZE == 0
+            evidence = replace(evidence, commonness=commonness + (np.arange(N_LABELS) % SIZE == 0))
+            network = weighted_sum(evidence, is_true, np.arange(n))
+            weights.append(network.scale[1 - N_CONTEXT_VIEWS])
+        assert 0 < weights[0] < 0.5 * weights[1]
 
     def test_a_point_is_not_its_own_label(self):
         """The likest text is that of the point itself, the next that of the one true label."""

@@ -64,6 +64,13 @@ def test_is_the_mean_with_zero_for_what_a_member_leaves_out(seed, n_rows, n_memb
         np.testing.assert_allclose(scores[row], expected, rtol=1e-6)
 
 
+def test_scores_are_shares_where_those_of_all_members_are():
+    plain, share = member(0, 1, 3), member(1, 1, 3)
+    share.scores_are_shares = True
+    for members, expected in (((share, share), True), ((share, plain), False)):
+        assert EnsembleScorer(members).scores_are_shares == expected
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 999), st.integers(0, 6), st.integers(1, 4))
 def test_who_asks_for_more_labels_gets_them_behind_those_of_fewer(seed, n_rows, n_members):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import longtail
+from longtail import LongtailClassifier
+from longtail.compiled.scorer import CompiledScorer
+from longtail.compiled.search_recall import label_recall
 from longtail.index import GraphIndex, stored
 from small_recipes import NAMES, RECIPES, TEXTS
 
@@ -34,3 +39,27 @@ def test_graphs_find_what_scans_find(name, monkeypatch, tmp_path):
         one = predictor.predict(text)
         assert [name for name, _ in one] == [name for name, _ in row]
         np.testing.assert_allclose([p for _, p in one], [p for _, p in row], rtol=1e-4)
+
+
+def test_the_recall_of_a_walk_is_that_of_answers_which_go_on_where_they_are_unsure():
+    random = np.random.default_rng(0)
+    words = [f"word{i}" for i in range(150)] * 2
+    texts = [f"{word} word{random.integers(150)}" for word in words]
+    sizes = {"n_found": 5, "n_near_points": 1, "n_near_labels": 1, "beam": 8}
+    model = LongtailClassifier(dimension=32, epochs=1, **sizes).fit(texts, [[w] for w in words])
+    own = model.predictor_.scorer
+    recalls = []
+    for below in (-np.inf, np.inf):
+        parts = own.parts._replace(unsure_below=np.full(1, below, np.float32))
+        recalls.append(label_recall(CompiledScorer(parts, own.sizes, own.related)))
+    assert 0.8 < recalls[0] < recalls[1] <= 1
+
+
+def test_a_beam_is_as_wide_as_what_is_wanted():
+    model = RECIPES["LongtailClassifier"]().fit(TEXTS, NAMES)
+    own, bag = model.predictor_.scorer, model.predictor_.bags(TEXTS[:1])
+    narrow = CompiledScorer(own.parts, replace(own.sizes, beam=1), own.related)
+    assert len(narrow.near_points(bag, 10)[0]) == 10
+    assert label_recall(narrow) > 0.9
+    ids, _ = own.candidates(bag)
+    np.testing.assert_array_equal(np.sort(narrow.candidates(bag)[0]), np.sort(ids))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
@@ -49,17 +51,17 @@ def a_run(folder=None, callbacks=(), *, n_threads=1, seed=0):
     return TrainingRun(seed=seed, n_threads=n_threads, callbacks=callbacks, checkpoints=kept)
 
 
-def learn(data, run=None, epochs=6):
+def learn(data, run=None, epochs=6, *, dropout=0.2, texts_alone=0.4, **further):
     space = SharedSpace(
         dimension=16,
         schedule=Schedule(epochs=epochs, learning_rate=0.05),
         batch_size=40,
         n_random=4,
-        dropout=0.2,
+        dropout=dropout,
         scale=16.0,
-        texts_alone=0.4,
+        texts_alone=texts_alone,
     )
-    return space.learn(data, run or a_run())
+    return space.learn(data, run or a_run(), **further)
 
 
 def arrays_of(learnt):
@@ -185,6 +187,60 @@ def test_a_killed_training_goes_on_to_the_same_bits(tmp_path, texts, done):
     losses = [[entry["loss"] for entry in run.history] for run in (whole, resumed)]
     assert losses[0] == losses[1]
     assert len(losses[0]) == 6
+
+
+def test_texts_alone_teach_labels_nothing_of_their_own():
+    """A label whose text alone stands in for it in every batch stays where it started."""
+    start, with_own, alone = (
+        learn(toy(), epochs=epochs, texts_alone=share, goes_on=True).tables.labels
+        for epochs, share in ((0, 0.0), (2, 0.0), (2, 1.0))
+    )
+    np.testing.assert_array_equal(alone, start)
+    assert (with_own != start).any()
+
+
+@pytest.mark.parametrize("texts", [True, False])
+def test_dropout_makes_points_harder_to_place(texts):
+    def first_loss(dropout):
+        run = a_run()
+        learn(toy(texts=texts), run, epochs=1, dropout=dropout)
+        return run.history[0]["loss"]
+
+    assert first_loss(0.0) < first_loss(0.2) < first_loss(0.8)
+
+
+@pytest.mark.parametrize("texts", [True, False])
+def test_goes_on_from_the_tables_that_were_learnt(texts):
+    """Tokens and labels stay; only a label that had no points yet starts as the mean of its own."""
+    every = toy(texts=texts)
+    fewer = every._replace(labels=every.labels.copy())
+    fewer.labels.data[fewer.labels.indices == N_WORDS - 1] = 0
+    fewer.labels.eliminate_zeros()
+    first = learn(fewer, goes_on=True)
+    again = learn(every, epochs=0, start=deepcopy(first.tables))
+    np.testing.assert_array_equal(again.encoder.token_vectors, first.encoder.token_vectors)
+    for part in ("vectors", "bias"):
+        own, before = (getattr(learnt.heads[0], part) for learnt in (again, first))
+        np.testing.assert_allclose(own[: N_WORDS - 1], before[: N_WORDS - 1], atol=1e-6)
+    counts = every.labels.sum(axis=0)
+    assert again.heads[0].bias[N_WORDS - 1] == pytest.approx(np.log(counts[N_WORDS - 1]))
+    own = again.encoder.encode(Bags.of(every.features)).T @ every.labels[:, N_WORDS - 1]
+    mean = own / np.linalg.norm(own)
+    if texts:
+        text = again.encoder.encode(Bags.of(every.label_features))[N_WORDS - 1]
+        mean = (mean + text) / np.linalg.norm(mean + text)
+    np.testing.assert_allclose(again.heads[0].vectors[N_WORDS - 1], mean, atol=5e-3)
+
+
+def test_batches_are_of_like_points_from_the_first_epoch_where_it_goes_on(tmp_path):
+    data = toy(texts=False)
+    first = learn(data, a_run(tmp_path / "first"), epochs=1, goes_on=True)
+    learn(data, a_run(tmp_path / "again"), epochs=1, start=first.tables)
+    found = [
+        a_run(tmp_path / name).checkpoints.load("shared space").arrays["neighbourhoods"]
+        for name in ("first", "again")
+    ]
+    assert [len(np.unique(clusters)) for clusters in found] == [N_POINTS, 64]
 
 
 def test_points_of_two_data_sets_follow_each_other():

@@ -40,6 +40,7 @@ from longtail.training.neighbourhood_batches import (
     NeighbourhoodBatches,
     RefreshedPool,
 )
+from longtail.training.schedule import EPOCHS_AGAIN
 from longtail.training.state import write_state
 from longtail.training.unit_rows import UnitRows
 
@@ -278,6 +279,16 @@ def test_label_batches_draw_labels_and_know_what_is_true():
     assert drawn == set(np.flatnonzero(dense.any(axis=0)).tolist())
 
 
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_label_batches_draw_labels_by_a_power_of_their_frequency(power):
+    dense = np.zeros((17, 2), np.float32)
+    dense[:16, 0] = dense[16, 1] = 1
+    batches = LabelBatches(labels=csr_array(dense), batch_size=1, power=power)
+    random = np.random.default_rng(0)
+    drawn = [int(batch.pool[0]) for _ in range(200) for batch in batches.epoch(random)]
+    assert np.mean(drawn) == pytest.approx(1 / (1 + 16**power), abs=0.06)
+
+
 def test_a_draw_that_is_rounded_up_is_of_the_last_label_with_points():
     class Largest(np.random.Generator):
         def random(self, *_):
@@ -356,12 +367,15 @@ def test_in_the_end_held_out_points_vote_and_link_as_others_do(frozen, held_out,
     monkeypatch.setattr(HeldOutLesson, "learn", noted)
     data = colours(unseen="red")
     n_pairs = data.labels.nnz
-    model = DEXA(**SMALL, freeze_encoder=frozen, held_out=held_out).fit_dataset(data)
+    settings = {**SMALL, "classifier_epochs": 3, "freeze_encoder": frozen}
+    model = DEXA(**settings, held_out=held_out).fit_dataset(data)
     scorer = model.predictor_.scorer
     assert len(scorer.search.label_ids) == n_pairs
     assert (n_pairs > n_seen[0]) == (held_out > 0)  # blend and probabilities were learnt before
     went_on = "again: classifiers" in model.run_.timings
     assert went_on == (frozen and held_out > 0)
+    epochs = [e for e in model.run_.history if e["stage"].startswith("again: ")]
+    assert len(epochs) == EPOCHS_AGAIN * went_on
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from longtail.features.transformer import read_transformer
 from longtail.features.tuned_transformer import TunedTransformer, encoded_texts
 from longtail.progress import ProgressBar
 from longtail.recipes.dexa import DEXA
-from longtail.recipes.ngame import NGAME
+from longtail.recipes.ngame import MAP_RATE, NGAME
 from longtail.recipes.siamesexml import SiameseXML
 from longtail.recipes.xtransformer import XTransformer
 from longtail.training.run import TrainingRun
@@ -155,6 +155,21 @@ def test_near_points_explain_an_answer(folder):
     none = {"n_near_points": 0, "linear": False}
     without = NGAME(encoder=str(folder), **none, **SMALL).fit(TEXTS, LABELS).predictor_
     assert without.explain(TEXTS[0], k=1).near_points == ()
+
+
+def test_the_map_of_a_transformer_that_is_not_trained_has_a_rate_of_its_own(folder):
+    settings = {"encoder": str(folder), "encoder_learning_rate": 0.02}
+    frozen = NGAME(**settings).architecture(100)
+    trained = NGAME(**settings, fine_tune=True, fine_tune_rate=1e-5).architecture(100)
+    assert frozen.speed * 0.02 == pytest.approx(MAP_RATE)
+    assert trained.speed * 0.02 == pytest.approx(1e-5)
+
+
+def test_gradients_are_clipped_by_their_length_for_a_text(folder):
+    """The loss is a sum over the texts of a batch, and so is its gradient."""
+    recipe = NGAME(encoder=str(folder), fine_tune=True, clip=0.5)
+    assert [recipe.transformer(n).clip for n in (1, 32)] == [0.5, 16]
+    assert NGAME(encoder=str(folder), fine_tune=True, clip=None).transformer(32).clip is None
 
 
 def test_labels_without_texts_are_refused(folder):

@@ -126,6 +126,15 @@ class TestSlice:
         table = model.predictor_.scorer.encoder.token_vectors
         np.testing.assert_array_equal(table, np.eye(20))
 
+    @pytest.mark.parametrize(("n_features", "dimension"), [(40, 40), (41, 40)])
+    def test_takes_few_sparse_features_as_they_are(self, n_features, dimension):
+        points = sparse_points(n_points=100, n_features=n_features)
+        y = csr_array((points.toarray()[:, :8] > 0.3).astype(int))
+        model = Slice(dimension=40, n_threads=1, held_out=0.0).fit(points, y)
+        table = model.predictor_.scorer.encoder.token_vectors
+        assert table.shape == (n_features, dimension)
+        assert (table == np.eye(*table.shape)).all() == (n_features == dimension)
+
     @pytest.mark.parametrize("part", [None, RandomProjection(dimension=64), AsGiven()])
     def test_learns_from_sparse_points(self, part):
         points = sparse_points(n_points=600)
@@ -134,11 +143,13 @@ class TestSlice:
         some = np.flatnonzero(y[500:].sum(axis=1)) + 500
         assert model.score(points[some], y[some]) > (0.6 if part != AsGiven() else 0.8)
 
-    def test_weighs_classifier_and_nearness_on_held_out_points(self):
+    def test_weighs_classifier_and_nearness_on_held_out_points(self, monkeypatch):
         points = sparse_points(n_points=600)
         y = csr_array((points.toarray()[:, :8] > 0.3).astype(int))
+        monkeypatch.setattr("longtail.recipes.slice.GRID", (0.33,))  # weights of its own are tried
         model = Slice(held_out=0.2, n_threads=1).fit(points, y)
         assert "score fusion" in model.run_.timings
+        assert model.predictor_.scorer.fusion.alpha == 0.33
 
 
 def test_more_labels_are_shortlisted_than_usual():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 import torch
@@ -20,7 +22,7 @@ from longtail.matching.cluster_vectors import ClusterVectors, squared_hinge
 from longtail.matching.learnt_matcher import EncodedPoints, LearntMatcher
 from longtail.metrics import precision_at_k
 from longtail.recipes.ngame import NGAME
-from longtail.recipes.xtransformer import XTransformer
+from longtail.recipes.xtransformer import XTransformer, _as_nodes
 from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.joined_features import JoinedFeatures
 from longtail.siamese.pair_losses import DecoupledSoftmax, TripletLoss
@@ -269,6 +271,22 @@ class TestPatience:
             XTransformer(patience=3, **settings).fit(texts, labels)
 
 
+@pytest.mark.parametrize("reads_tokens", [True, False])
+def test_nodes_say_of_joined_features_what_the_matcher_says(reads_tokens):
+    random = np.random.default_rng(0)
+    bags = csr_array(random.random((5, 4)).astype(np.float32))
+    encoder = UnitBagEncoder(random.standard_normal((4, 3)).astype(np.float32))
+    points = encoder.encode(Bags.of(bags))
+    vectors, bias = (random.standard_normal(n).astype(np.float32) for n in ((2, 3), 2))
+    tokens = csr_array(random.standard_normal((2, 4)).astype(np.float32))
+    matcher = LearntMatcher(encoder, vectors, bias, points, tokens if reads_tokens else None)
+    expected = points @ vectors.T + bias + (bags @ tokens.T).toarray() * reads_tokens
+    joined = JoinedFeatures(encoder, 4).of(Bags.of(bags))
+    clusters = np.tile(np.arange(2, dtype=np.int32), (5, 1))
+    said = _as_nodes(matcher, 4).logits(joined, clusters)
+    np.testing.assert_allclose(said, expected, atol=1e-5)
+
+
 def test_recall_looks_at_no_more_than_half_of_the_clusters():
     matcher = LearntMatcher(
         encoder=UnitBagEncoder(np.eye(2, dtype=np.float32)),
@@ -304,6 +322,32 @@ def test_warm_up_changes_what_a_bag_learns(data):
 def test_refuses_to_go_without(settings):
     with pytest.raises(InputError, match="needs an indexer, and negatives"):
         XTransformer(**settings).fit(["red wine", "old car"], [["drink"], ["vehicle"]])
+
+
+def few_points():
+    """Sixty texts of two words, and both words as labels."""
+    random = np.random.default_rng(0)
+    pairs = random.integers(0, 12, (60, 2))
+    names = [sorted({f"word{i}" for i in pair}) for pair in pairs]
+    return [" ".join(own) for own in names], names
+
+
+def test_either_kind_of_negatives_may_be_left_out():
+    settings = {"dimension": 8, "leaf_size": 2, "epochs": 2, "beam_size": 1, "n_threads": 1}
+    trees = [
+        XTransformer(**settings, **without).fit(*few_points()).predictor_.scorer.tree.tree.weights
+        for without in ({}, {"teacher_forcing": False}, {"matcher_aware": False})
+    ]
+    for one, other in combinations(trees, 2):
+        assert one.shape != other.shape or (one != other).any()
+
+
+def test_each_index_has_clusters_of_its_own():
+    settings = {"dimension": 8, "leaf_size": 2, "epochs": 1, "n_threads": 1}
+    model = XTransformer(**settings, indexers=("features", "features")).fit(*few_points())
+    first, second = (member.tree.tree.labels for member in model.predictor_.scorer.members)
+    assert not np.array_equal(first, second)  # in the order of the leaves
+    assert sorted(first) == sorted(second)
 
 
 def test_texts_are_needed_to_index_by_them():
