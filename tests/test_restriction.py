@@ -7,11 +7,14 @@ import pytest
 from scipy.sparse import csr_array
 
 from longtail import Dataset, LongtailClassifier
+from longtail.compiled.blended import compiled_of
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
 from longtail.recipes.parabel import Parabel
+from longtail.recipes.siamesexml import SiameseXML
 from longtail.restriction import Restriction
+from small_recipes import BRIEF
 
 TEXTS = ["a glass of red wine", "an old car", "", "zzz"]
 
@@ -35,12 +38,14 @@ def test_allowed_labels_are_scored_even_if_the_search_does_not_find_them(model):
     ]
 
 
-def test_what_the_search_has_not_found_comes_last():
+@pytest.mark.parametrize("recipe", [LongtailClassifier, SiameseXML])
+def test_what_the_search_has_not_found_comes_last(recipe):
     topics = [f"topic{i} word{i % 7}" for i in range(60)]
-    narrow = LongtailClassifier(n_found=2, n_near_points=2, n_near_labels=2, n_threads=1)
+    brief = BRIEF if recipe is SiameseXML else {"n_threads": 1}
+    narrow = recipe(n_found=2, n_near_points=2, n_near_labels=2, **brief)
     model = narrow.fit(topics * 3, [[text.split()[0]] for text in topics] * 3).predictor_
     bags = model.bags(topics[:5])
-    found, _ = model.scorer.candidates(bags)
+    found, _ = compiled_of(model.scorer).candidates(bags)
     restriction = Restriction.of(model.label_space, [text.split()[0] for text in topics], ())
     ids, probabilities = model.predict_topk(topics[:5], 60, restriction=restriction)
     for row, own in zip(ids, found, strict=True):

@@ -41,10 +41,11 @@ class Restriction:
 
     A restriction takes labels away and changes nothing else: a candidate keeps the
     probability that it has without one. Up to 1,000 allowed labels are all answered by the default
-    recipe, those that it would not find below those that it finds; of more, and by other recipes,
-    those among the first `k` and 1,000 more of an answer, so that 1,000 masked labels leave room
-    for k others. A label that it would not find is scored because it is allowed: its probability is
-    not the one that it has at the end of a very long answer.
+    recipe, and by those of NGAME's family but around a transformer: those that the search would not
+    find below those that it finds. Of more, and by all others, those among the first `k` and 1,000
+    more of an answer, so that 1,000 masked labels leave room for k others. A label that would not
+    be found is scored because it is allowed: its probability is not the one that it has at the end
+    of a very long answer.
 
     Parameters
     ----------
