@@ -85,3 +85,16 @@ def test_a_warning_names_the_line_of_the_caller():
         with pytest.warns(InputWarning, match="a label twice") as seen:
             read(TEXTS, twice)
         assert seen[0].filename == __file__
+
+
+def test_ids_of_few_labels_are_made_as_wide_as_the_model():
+    texts, ids = ["red wine", "fast car", "a tango"] * 7, [[0], [1], [5]] * 7
+    model = Parabel(n_learners=1, n_threads=1).fit(texts, ids).predictor_
+    test = Dataset.of(texts[:2], ids[:2])
+    with pytest.warns(InputWarning, match=r"by dataset\.relabelled\(model\.label_space\), or"):
+        found = model.evaluate(test)
+    wide = test.relabelled(model.label_space)
+    assert (wide.n_labels, list(wide.label_lists())) == (6, [[0], [1]])
+    assert model.evaluate(wide) == found
+    more = Dataset.of(["a ship"], [[7]])
+    assert more.relabelled(model.label_space).n_labels == 8

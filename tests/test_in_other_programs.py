@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import enum
 import multiprocessing
 import os
 import pickle
@@ -89,6 +90,30 @@ def test_what_a_signal_raises_comes_out_of_a_model(folder, ask, error):
     with pytest.raises(error), Signalled(1, error):
         ask(model)
     assert [model.predict(text) for text in TEXTS] == expected
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="enums run no such line of Python there")
+@pytest.mark.parametrize(
+    "ask",
+    [lambda model: model.predict(TEXTS), lambda model: model.explain(TEXTS[0])],
+    ids=["several", "explain"],
+)
+def test_what_a_signal_raises_is_not_swallowed_by_numpy(folder, ask):
+    """Beside an array, numpy looks for methods of an enum's, and hides what that raises."""
+    model = load(folder)
+    ask(model)
+    lines = []
+
+    def watch(frame, event, argument):
+        if event == "call" and frame.f_code.co_filename == enum.__file__:
+            lines.append(f"{frame.f_back.f_code.co_name}, {frame.f_back.f_lineno}")
+
+    sys.setprofile(watch)
+    try:
+        ask(model)
+    finally:
+        sys.setprofile(None)
+    assert not lines
 
 
 def test_what_a_signal_raises_is_no_damage_of_a_folder(folder):

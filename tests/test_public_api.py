@@ -90,6 +90,23 @@ def test_baselines_stay_in_their_own_module():
     assert not any(hasattr(longtail, name) for name in ("Bonsai", "Parabel"))
 
 
+def test_what_completion_offers_is_public_and_there():
+    rooms = {"data", "errors", "metrics", "predictor", "progress", "recipes"}
+    code = "import longtail; longtail.progress.ProgressBar; print(*dir(longtail));"
+    code += "longtail.recipes.names.recipe('parabel')"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    offered = {name for name in run.stdout.split() if not name.startswith("_")}
+    assert offered == rooms | {*longtail.__all__} - {"__version__"}
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_topk"])
+def test_a_predictor_takes_for_type_checkers_what_an_estimator_takes(method):
+    """Columns of tables and arrays, which work, are no `Sequence[str]`."""
+    models = longtail.Predictor, longtail.LongtailClassifier
+    taken = {inspect.signature(getattr(m, method)).parameters["X"].annotation for m in models}
+    assert taken == {"Any"}
+
+
 def test_a_name_that_is_not_there_is_an_attribute_error():
     with pytest.raises(AttributeError, match="has no attribute 'Astecc'"):
         _ = longtail.Astecc

@@ -67,7 +67,7 @@ _HOMES = {
 }
 _TRAINED_BY_TORCH = {"Astec", "Astec3", "DeepXML"}
 # Modules that one finds without importing them by name.
-_ROOMS = {"data", "errors", "metrics", "predictor"}
+_ROOMS = {"data", "errors", "metrics", "predictor", "progress", "recipes"}
 
 
 def __getattr__(name: str) -> object:
@@ -97,4 +97,5 @@ def _names_to_import() -> list[str]:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_names_to_import(), *_ROOMS})
+    dunders = {name for name in globals() if name.startswith("__")}
+    return sorted({*dunders, *_names_to_import(), *_ROOMS})

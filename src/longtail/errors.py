@@ -139,7 +139,7 @@ class DataFormatError(InputError):
     def __init__(
         self, message: str, *remedies: Remedy, path: str | Path, line: int | None = None
     ) -> None:
-        self.path = str(path)
+        self.path: str = str(path)
         self.line = line
         source = source_name(path)
         place = source if line is None else f"{source}, line {line}"

@@ -151,10 +151,11 @@ def _check_labels(dataset: Dataset, known: LabelSpace) -> None:
             f"it has {dataset.label_space.name(int(ids[0]))!r}, the model has {known.name(0)!r}."
         )
     if dataset.label_space.names is None and dataset.n_labels < known.n_labels:
+        wider = ", by dataset.relabelled(model.label_space)" if known.names is None else ""
         warn(
             f"The test set has {dataset.n_labels:,} labels without names, the model "
-            f"{known.n_labels:,}: its ids are taken for the model's. Make it as wide as the model, "
-            "or read it with label_space=model.label_space.",
+            f"{known.n_labels:,}: its ids are taken for the model's. Make it as wide as the model"
+            f"{wider}, or read it with label_space=model.label_space.",
         )
     warn_of_unknown_labels(dataset.labels, known.n_labels)
 

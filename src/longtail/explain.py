@@ -11,9 +11,8 @@ import numpy as np
 from longtail.data.bags import Bags
 from longtail.data.characters import as_text, character_classes, code_points
 from longtail.data.text_column import well_formed
-from longtail.data.vectorizer import TokenKind
 from longtail.errors import InputError, named
-from longtail.kernels.text import CharacterClass, mark_words
+from longtail.kernels.text import CHARACTERS, PAIR, UNSPACED, CharacterClass, mark_words
 from longtail.restriction import LEAST_STEP, ranked_candidates
 from longtail.scorers.protocols import KnowsPoints
 
@@ -190,7 +189,7 @@ def words_of(text: str) -> list[str]:
 
 def _is_unspaced(run: str) -> bool:
     """Return whether each character of a run is a word by itself."""
-    return bool(character_classes()[ord(run[0])] == CharacterClass.UNSPACED)
+    return bool(character_classes()[ord(run[0])] == UNSPACED)
 
 
 def _without_each_word(
@@ -261,9 +260,9 @@ def _owners(vectorizer: TextVectorizer, column: int, words: Sequence[str]) -> se
     A pair goes with either word; a piece that several words share goes with none.
     """
     token, kind = vectorizer.token(column), vectorizer.kinds_[column]
-    if kind == TokenKind.PAIR:
+    if kind == PAIR:
         return set(words) & {*token.split(" ")}
-    if kind == TokenKind.CHARACTERS:
+    if kind == CHARACTERS:
         holders = {word for word in words if token in f"<{word}>" or _in_run(word, token)}
         return holders if len(holders) == 1 else None
     return {word for word in words if word == token or _in_run(word, token)}

@@ -295,9 +295,10 @@ class ModelFolder:
         documents: Mapping[str, Document],
     ) -> None:
         self.path = path
-        self.manifest = manifest.content
-        self.checksum = manifest.checksum
-        self.files = MappingProxyType({name: file.size for name, file in manifest.files.items()})
+        self.manifest: Document = manifest.content
+        self.checksum: str = manifest.checksum
+        sizes = {name: file.size for name, file in manifest.files.items()}
+        self.files: Mapping[str, int] = MappingProxyType(sizes)
         self.arrays = arrays
         self._documents = documents
         self._unread = unread  # maps of files, and the checksums that they have yet to match

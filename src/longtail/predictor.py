@@ -111,9 +111,9 @@ class Predictor:
         self.n_features = n_features
         self.calibration = calibration
         self.train_label_counts = train_label_counts
-        self.description = dict(description)
+        self.description: dict[str, Any] = dict(description)
         self.reads = reads
-        self.documents = dict(documents)
+        self.documents: dict[str, Mapping[str, Any]] = dict(documents)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -139,7 +139,7 @@ class Predictor:
         return self.reads.feature_names
 
     @overload
-    def predict(  # type: ignore[overload-overlap]  # a str is a sequence of str, and one text
+    def predict(
         self,
         X: str,
         k: int = 5,
@@ -152,7 +152,7 @@ class Predictor:
     @overload
     def predict(
         self,
-        X: Sequence[str] | csr_array,
+        X: Any,
         k: int = 5,
         *,
         threshold: float = 0.0,
@@ -162,7 +162,7 @@ class Predictor:
 
     def predict(
         self,
-        X: str | Sequence[str] | csr_array,
+        X: Any,
         k: int = 5,
         *,
         threshold: float = 0.0,
@@ -173,8 +173,9 @@ class Predictor:
 
         Parameters
         ----------
-        X : str, sequence of str, or sparse matrix
-            One text, several, or rows of ready-made features.
+        X : str, sequence of str, or matrix (n_points, n_features)
+            One text, several as a list, an array or a column of a table, or rows of ready-made
+            features.
         k : int
             Most labels a text.
         threshold : float
@@ -211,7 +212,7 @@ class Predictor:
 
     def predict_topk(
         self,
-        X: Sequence[str] | csr_array,
+        X: Any,
         k: int = 5,
         *,
         n_threads: int | None = None,
@@ -221,7 +222,7 @@ class Predictor:
 
         Parameters
         ----------
-        X : sequence of str, or sparse matrix
+        X : sequence of str, or matrix (n_points, n_features)
         k : int
             May exceed what is found; the rest is padding. The default recipe finds up to 10,000.
         n_threads : int, optional
@@ -257,7 +258,7 @@ class Predictor:
 
     def _answers(
         self,
-        X: Sequence[str] | csr_array,
+        X: Any,
         k: int,
         n_threads: int | None,
         restriction: Restriction | None,
@@ -303,7 +304,7 @@ class Predictor:
             return None
         return OneText(scorer, self.vectorizer, self.calibration)
 
-    def bags(self, X: Sequence[str] | csr_array) -> Bags:
+    def bags(self, X: Any) -> Bags:
         """Return points as the model's bags of tokens, or raise InputError if they cannot be."""
         if self.vectorizer is None:
             return Bags.of(self._checked_features(X))
@@ -417,7 +418,7 @@ class Predictor:
     def with_labels(
         self,
         labels: Mapping[str, str] | Iterable[str],
-        examples: Mapping[str, Sequence[str] | csr_array] | None = None,
+        examples: Mapping[str, Any] | None = None,
     ) -> Predictor:
         """Return a model that knows further labels; see `longtail.label_changes.changes`."""
         return with_labels(self, labels, examples)

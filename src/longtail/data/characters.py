@@ -28,7 +28,7 @@ import numpy as np
 from longtail.data.text_column import TextColumn, well_formed
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
-from longtail.kernels.text import CharacterClass
+from longtail.kernels.text import LETTER, UNSPACED, CharacterClass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -120,7 +120,7 @@ def character_classes() -> NDArray[np.uint8]:
     ]
     classes = np.zeros(SYMBOLS_FROM + SYMBOLS_BELOW, np.uint8)
     classes[:ASSIGNED_BELOW] = np.array(class_of, np.uint8)[categories]
-    letters = classes == CharacterClass.LETTER
+    letters = classes == LETTER
     letters[:ASSIGNED_BELOW] &= categories != names.index("Nd")
     other_symbols = categories == names.index("So")
     for first, last in UNSPACED_SCRIPTS:
@@ -220,7 +220,7 @@ def _with_symbols(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
         return codes
     classes = character_classes()
     bounded = np.minimum(codes, SYMBOLS_BELOW - 1)
-    is_symbol = (bounded == codes) & (classes[SYMBOLS_FROM + bounded] == CharacterClass.LETTER)
+    is_symbol = (bounded == codes) & (classes[SYMBOLS_FROM + bounded] == LETTER)
     return read_only(codes + np.uint32(SYMBOLS_FROM) * is_symbol, np.uint32)
 
 
@@ -278,8 +278,9 @@ def _without_letters(codes: NDArray[np.uint32], offsets: NDArray[np.int64]) -> l
 def _are_letters(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
     """Return which code points make words, or are words by themselves."""
     found = character_classes()[codes]
-    letters: NDArray[np.bool_] = found == CharacterClass.LETTER
-    letters |= found == CharacterClass.UNSPACED
+    # Numbers of numpy: it looks for methods of an enum's, and swallows a Ctrl-C meanwhile.
+    letters: NDArray[np.bool_] = found == LETTER
+    letters |= found == UNSPACED
     return letters
 
 

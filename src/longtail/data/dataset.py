@@ -337,6 +337,8 @@ class Dataset:
     def relabelled(self, known: LabelSpace) -> Dataset:
         """Return the same points with the label ids of a model, matched by name.
 
+        Where neither has names, ids stay, and there are as many labels as the model has, or more.
+
         Parameters
         ----------
         known : LabelSpace

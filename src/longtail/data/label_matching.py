@@ -23,10 +23,10 @@ __all__ = ["matched_labels"]
 def matched_labels(space: LabelSpace, known: LabelSpace) -> tuple[NDArray[np.int32], LabelSpace]:
     """Match labels with those of a model, by their names.
 
-    To a model that knows ids alone, names that are all ids of its labels, such as its own answers
-    have, are these ids. Labels that share a name are told apart by their texts, or else, where both
-    spaces have equally many of the name, by their order. Where neither tells, the first is taken,
-    with a warning.
+    Where neither space has names, ids are the model's. To a model that knows ids alone, names that
+    are all ids of its labels, such as its own answers have, are these ids. Labels that share a name
+    are told apart by their texts, or else, where both spaces have equally many of the name, by
+    their order. Where neither tells, the first is taken, with a warning.
 
     Parameters
     ----------
@@ -60,6 +60,9 @@ def matched_labels(space: LabelSpace, known: LabelSpace) -> tuple[NDArray[np.int
         written = np.array([written_id(name, known.n_labels) for name in space.names], np.int32)
         if (written >= 0).all():
             return written, known
+    if space.names is None and known.names is None:
+        own = np.arange(space.n_labels, dtype=np.int32)
+        return own, known if space.n_labels <= known.n_labels else space
     if space.names is None or known.names is None:
         raise InputError(
             "Only one of the model's labels and the labels of the points have names, so they "

@@ -135,8 +135,8 @@ def _words_of(text: str) -> list[int]:
 def _is_known(symbol: str) -> bool:
     """Tell a symbol that can be part of a word from others, such as emoji, which are words."""
     place = ord(symbol)
-    is_letter = character_classes()[SYMBOLS_FROM + min(place, SYMBOLS_BELOW - 1)]
-    return place < SYMBOLS_BELOW and bool(is_letter == CharacterClass.LETTER)
+    found = int(character_classes()[SYMBOLS_FROM + min(place, SYMBOLS_BELOW - 1)])
+    return place < SYMBOLS_BELOW and found == CharacterClass.LETTER
 
 
 def _kind(character: str) -> int:

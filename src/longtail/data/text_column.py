@@ -6,7 +6,7 @@ import operator
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, ClassVar, overload
 
 import numpy as np
 
@@ -123,7 +123,7 @@ class TextColumn(Sequence[str]):
             self.buffer, other.buffer
         )
 
-    __hash__ = None  # type: ignore[assignment]  # comparing by content rules hashing by place out
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # comparing by content rules hashing by place out
 
     def __repr__(self) -> str:
         texts = (text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..." for text in self[:3])

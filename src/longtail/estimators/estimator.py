@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from longtail.scorers.calibration import Calibration
@@ -170,9 +171,9 @@ class LabelEstimator(AnsweringEstimator):
         if form is LabelForm.CLASSES:
             self._own_classes = np.unique(as_classes(y))
         if dataset.features is not None:
-            self.n_features_in_ = dataset.features.shape[1]
+            self.n_features_in_: int = dataset.features.shape[1]
             if names := feature_names(X):
-                self.feature_names_in_ = np.array(names, np.object_)
+                self.feature_names_in_: NDArray[np.object_] = np.array(names, np.object_)
                 known = self.predictor_
                 known.reads = replace(known.reads, feature_names=names)
         self._label_dtype = matrix_dtype(y)

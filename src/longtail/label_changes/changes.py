@@ -52,7 +52,7 @@ VECTORS_OF: Mapping[str, NewLabelVectors] = MappingProxyType(
 def with_labels(
     model: Predictor,
     labels: Mapping[str, str] | Iterable[str],
-    examples: Mapping[str, Sequence[str] | csr_array] | None = None,
+    examples: Mapping[str, Any] | None = None,
     vectors: NewLabelVectors | None = None,
 ) -> Predictor:
     """Return a model that knows further labels; the given one stays as it is.

@@ -1,1 +1,7 @@
-"""The named algorithms, each a short page of parts."""
+"""The named algorithms, each a short page of parts; `names` finds them."""
+
+from __future__ import annotations
+
+from longtail.recipes import names
+
+__all__ = ["names"]

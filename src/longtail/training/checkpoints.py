@@ -98,7 +98,7 @@ class CheckpointFolder:
     def __init__(
         self, path: str | Path, *, fingerprint: Fingerprint, every_seconds: float = 60.0
     ) -> None:
-        self.path = Path(path).absolute()  # a process may move on before it saves its model
+        self.path: Path = Path(path).absolute()  # a process may move on before it saves its model
         self._own = self.path / fingerprint.digest
         self._fingerprint = fingerprint
         self._every_seconds = every_seconds
