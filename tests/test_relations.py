@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from longtail.blend.links import MOST_LINKS
+from longtail.blend.links import MOST_LINKS, kept_links
 from longtail.blend.matches import Matches
 from longtail.blend.relations import MOST_POSTINGS, LabelRelations, RelationSizes
 from longtail.data.bags import Bags
@@ -209,6 +209,17 @@ def ring_without_first(n=12, n_threads=1):
     texts, refers = ring(n)
     relations = LabelRelations.build(texts[1:], refers[1:], texts, n_threads=n_threads)
     return relations, Bags.of(texts[:1])
+
+
+def test_links_of_further_points_are_not_numbered_by_64_bits(monkeypatch):
+    texts, refers = ring()
+    relations = LabelRelations.build(texts[2:], refers[2:], texts, n_threads=1)
+    kept = []
+    monkeypatch.setattr(
+        "longtail.blend.relations.kept_links", lambda links: kept.append(links) or kept_links(links)
+    )
+    relations.linked_also_by(texts[:2], refers[:2])
+    assert kept[0].indices.dtype == np.int32
 
 
 def made_up(n_points=600, n_labels=70):
