@@ -6,6 +6,7 @@ import copy
 import json
 import pickle
 import shutil
+import weakref
 from contextlib import suppress
 from dataclasses import replace
 
@@ -156,6 +157,17 @@ def test_taken_apart_and_laid_out_again_it_is_the_same(model):
         np.testing.assert_array_equal(arrays[name], array, err_msg=name)
     assert scorer.parts.is_read.any()
     assert scorer.parts.tail_weights.any()
+
+
+def test_what_nobody_else_needs_is_freed_while_it_is_laid_out(model):
+    scorer = expanded(model.scorer)
+    arrays = CompiledScorer.of(scorer, "int8").to_arrays()
+    large = [weakref.ref(part) for part in (scorer.relations, scorer.linear)]
+    assert None not in [part() for part in large]
+    last = CompiledScorer.of(scorer, "int8", is_last=True)
+    assert [part() for part in large] == [None, None]
+    for name, array in last.to_arrays().items():
+        np.testing.assert_array_equal(arrays[name], array, err_msg=name)
 
 
 def test_arrays_of_other_dimensions_are_refused(model):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from longtail.blend.links import MOST_LINKS
+from longtail.blend.links import MOST_LINKS, kept_links
 from longtail.blend.matches import Matches
 from longtail.blend.relations import MOST_POSTINGS, LabelRelations, RelationSizes
 from longtail.data.bags import Bags
@@ -34,6 +34,36 @@ def test_what_rare_features_say(n_more):
     sums = relations.rare_sums(csr_array(np.array([[5, 1, 2]], np.float32))).toarray()
     # All labels have the first feature: of a hundred labels it is rare, of one more it is not.
     assert sums[0, :3].tolist() == ([2, 6, 0] if n_more else [7, 11, 5])
+
+
+@few
+@given(seeds)
+def test_postings_are_what_is_rare_of_the_label_texts(seed):
+    random, n_labels = np.random.default_rng(seed), MOST_POSTINGS + 20
+    counts = random.integers(0, n_labels, 6)  # of the labels that have each feature
+    has = random.permuted(np.arange(n_labels)[:, None] < counts, axis=0)
+    texts = csr_array(np.where(has, random.random(has.shape, np.float32), 0))
+    none = csr_array((1, n_labels))
+    relations = LabelRelations.build(csr_array((1, 6)), none, texts, n_threads=1)
+    store = RowStore("int8")
+    postings = (relations.posting_starts, relations.posting_labels, relations.posting_weights)
+    assert_same(store.sparse(*postings, n_labels), store.split(texts, relations.is_common).rare)
+
+
+@few
+@given(seeds)
+def test_matches_as_a_matrix(seed):
+    random = np.random.default_rng(seed)
+    labels = np.argsort(random.random((5, 9)), axis=1)[:, :4].astype(np.int32)
+    labels[random.random(labels.shape) < 0.3] = -1
+    strengths = random.choice(np.float32([0, 1e-4, 0.5, 1]), labels.shape)
+    dense = np.zeros((5, 9), np.float32)
+    for row, label in np.argwhere((labels >= 0) & (strengths > 1e-3 * strengths.max(1)[:, None])):
+        dense[row, labels[row, label]] = strengths[row, label]
+    matrix = Matches(labels, strengths).by_point(9)
+    np.testing.assert_array_equal(matrix.toarray(), dense)
+    assert matrix.has_sorted_indices
+    assert matrix.indices.dtype == np.int32
 
 
 # ------------------------------------------------------------------------------------ the kernels
@@ -179,6 +209,17 @@ def ring_without_first(n=12, n_threads=1):
     texts, refers = ring(n)
     relations = LabelRelations.build(texts[1:], refers[1:], texts, n_threads=n_threads)
     return relations, Bags.of(texts[:1])
+
+
+def test_links_of_further_points_are_not_numbered_by_64_bits(monkeypatch):
+    texts, refers = ring()
+    relations = LabelRelations.build(texts[2:], refers[2:], texts, n_threads=1)
+    kept = []
+    monkeypatch.setattr(
+        "longtail.blend.relations.kept_links", lambda links: kept.append(links) or kept_links(links)
+    )
+    relations.linked_also_by(texts[:2], refers[:2])
+    assert kept[0].indices.dtype == np.int32
 
 
 def made_up(n_points=600, n_labels=70):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 from sklearn.svm import LinearSVC
 
+from longtail.classifiers.listed_points import points_listing
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
 from longtail.data.rows import unit_rows
@@ -123,6 +124,11 @@ class TestSolver:
 
 
 class TestLearn:
+    def test_points_that_list_labels_are_not_numbered_by_64_bits(self):
+        # Of millions of points, each has a hundred labels that it is told apart from.
+        lists = points_listing(np.array([[1, -1], [1, 0]], np.int32), n_labels=2)
+        assert lists.indices.dtype == lists.indptr.dtype == np.int32
+
     def test_only_shortlisted_points_without_the_label_are_negatives(self):
         features, labels = a_problem(2)
         truth = labels.toarray() > 0

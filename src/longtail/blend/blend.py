@@ -230,6 +230,10 @@ class Blend:
         """Return all parts but the encoder, by name."""
         return {field.name: getattr(self, field.name) for field in fields(Blend)}
 
+    def let_go(self, name: str) -> None:
+        """Free a part that will not be asked for any more: the blend is without it from now on."""
+        object.__delattr__(self, name)
+
     def parts_to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return all arrays but the encoder's, named ``"group/name"``."""
         parts: dict[str, Mapping[str, NDArray[np.generic]]] = {

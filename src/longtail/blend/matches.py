@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
+
+from longtail.data.csr import csr_from_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
 __all__ = ["Matches"]
 
@@ -43,7 +45,8 @@ class Matches(NamedTuple):
     def by_point(self, n_labels: int) -> csr_array:
         """Return the strengths as a matrix (n, n_labels), without the weak ones."""
         most = self.strengths.max(axis=1, keepdims=True, initial=0)
-        counts = self.strengths > LEAST_STRENGTH * most
-        known = rows, _ = np.nonzero(counts & (self.labels >= 0))
-        entries = self.strengths[known], (rows, self.labels[known])
-        return csr_array(entries, (len(self.labels), n_labels))
+        counts = (self.strengths > LEAST_STRENGTH * most) & (self.labels >= 0)
+        lengths = np.count_nonzero(counts, axis=1)
+        matrix = csr_from_rows(self.labels[counts], lengths, n_labels, self.strengths[counts])
+        matrix.sort_indices()
+        return matrix

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from longtail.blend.links import MAY_BE_OWN, Links, kept_links, sparse_rows_of
 from longtail.blend.matches import Matches
 from longtail.data.bags import Bags
-from longtail.data.csr import fits_rows
+from longtail.data.csr import csr_from_rows, fits_rows
 from longtail.errors import InputError
 from longtail.held_arrays import hold_read_only
 from longtail.kernels.arrays import read_only
@@ -203,10 +203,9 @@ class LabelRelations:
         self, features: csr_array, labels: csr_array, n_threads: int = 1
     ) -> LabelRelations:
         """Return the same with the links of further points on top of those that were kept."""
-        n_labels = self.texts.n_labels
-        parts = (self.link_weights, self.link_labels, self.link_starts)
-        known = Links(csr_array(parts, shape=(n_labels, n_labels)), self.taken)
-        return self.linked_by(features, labels, n_threads, known)
+        lengths, n_labels = np.diff(self.link_starts), self.texts.n_labels
+        kept = csr_from_rows(self.link_labels, lengths, n_labels, self.link_weights)
+        return self.linked_by(features, labels, n_threads, Links(kept, self.taken))
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
+from longtail.data.csr import csr_from_rows
 from longtail.data.rows import binary, offsets_and_indices, row_norms
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
@@ -16,6 +16,7 @@ from longtail.kernels.sparse_points import Points
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
     from longtail.data.rows import Rows
 
@@ -70,7 +71,7 @@ def points_listing(shortlists: NDArray[np.int32], n_labels: int) -> csr_array:
     """
     starts, points = points_of_listed(read_only(shortlists, np.int32), n_labels)
     ones = np.ones(len(points), np.bool_)
-    lists = csr_array((ones, points, starts), (n_labels, len(shortlists)))
+    lists = csr_from_rows(points, np.diff(starts), len(shortlists), ones)
     lists.has_canonical_format = True
     return lists
 

@@ -17,6 +17,7 @@ from longtail.kernels.arrays import read_only
 from longtail.kernels.coded_graph import NO_CODES, CodedGraph
 from longtail.kernels.label_links import Relations
 from longtail.kernels.packed_codes import pack_rows
+from longtail.kernels.sparse_lookup import SplitRows
 from longtail.kernels.wide_network import Network
 from longtail.row_store import are_common, no_numbers, packed_neighbours
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from longtail.index.protocol import VectorIndex
     from longtail.kernels.rows import Rows
     from longtail.row_store import RowStore
+    from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
     Floats = NDArray[np.float32]
 
@@ -39,7 +41,13 @@ __all__ = ["laid_out", "network_laid_out"]
 
 
 def laid_out(
-    blend: Blend, tokens: Rows, store: RowStore, related: RelationSizes, step: Floats | None = None
+    blend: Blend,
+    tokens: Rows,
+    store: RowStore,
+    related: RelationSizes,
+    step: Floats | None = None,
+    *,
+    is_last: bool = False,
 ) -> Answerer:
     """Return all arrays of a model as kernels read them.
 
@@ -54,6 +62,9 @@ def laid_out(
         Those of the blend's relations; all 0 without any.
     step : float32 (1,) or None
         Between two codes of the points, as int8; None for what fits them.
+    is_last : bool
+        Nobody else needs the blend: it lets go of its relations and linear classifiers once they
+        are laid out. Of millions of labels, they are large.
 
     Raises
     ------
@@ -62,13 +73,19 @@ def laid_out(
     """
     blend.network.check_sources(blend.n_sources)
     search, only_codes = blend.search, store.dtype == "int8"
+    # First what needs most room beside its result, and then leaves some.
+    has_relations, relations = blend.relations is not None, _relations(blend.relations, store)
+    if is_last:
+        blend.let_go("relations")
+    linear, linear_bias = _split(blend.linear, len(tokens.values), store), blend.linear.bias
+    if is_last:
+        blend.let_go("linear")
     labels = _graph(search.label_index, store)
     points = _graph(
         search.point_index, store, only_codes=only_codes, step=step if only_codes else None
     )
     heads = _heads(blend.heads, labels, store)
     every = np.zeros(0) if blend.is_read is None else blend.is_read
-    weights = blend.linear.matrix(len(tokens.values))
     sizes = search.sizes
     return Answerer(
         tokens=tokens,
@@ -86,11 +103,11 @@ def laid_out(
         n_heads=len(heads),
         further_scale=np.float32(blend.further_scale),
         further_text_scale=np.float32(blend.further_text_scale),
-        linear=store.split(weights, are_common(weights)),
-        linear_bias=blend.linear.bias,
+        linear=linear,
+        linear_bias=linear_bias,
         is_read=read_only(every, np.bool_),
-        relations=_relations(blend.relations, store),
-        has_relations=blend.relations is not None,
+        relations=relations,
+        has_relations=has_relations,
         commonness=read_only(blend.commonness, np.float32),
         tail_weights=read_only(blend.tail_weights, np.float32),
         network=network_laid_out(blend.network, search.n_candidates(related.n_candidates)),
@@ -137,17 +154,24 @@ def _heads(heads: Sequence[LabelHead], labels: CodedGraph, store: RowStore) -> t
     )
 
 
+def _split(linear: SparseLabelVectors, n_tokens: int, store: RowStore) -> SplitRows:
+    """Return the weights of linear classifiers."""
+    weights = linear.matrix(n_tokens)
+    return store.split(weights, are_common(weights))
+
+
 def _relations(relations: LabelRelations | None, store: RowStore) -> Relations:
     """Return what label texts say; empty where there are none."""
     if relations is None:
         none = store.no_split()
         return Relations(none, none.rare)
     n_labels, is_common = relations.texts.n_labels, relations.is_common
+    texts = relations.texts.matrix(len(is_common))
+    postings = (relations.posting_starts, relations.posting_labels, relations.posting_weights)
+    links = (relations.link_starts, relations.link_labels, relations.vote_weights)
     return Relations(
-        store.split(relations.texts.matrix(len(is_common)), is_common),
-        store.sparse(
-            relations.link_starts, relations.link_labels, relations.vote_weights, n_labels
-        ),
+        SplitRows(store.sparse(*postings, n_labels), *store.common(texts, is_common)),
+        store.sparse(*links, n_labels),
     )
 
 

@@ -87,6 +87,8 @@ class CompiledScorer:
         dtype: StorageType = "float32",
         n_threads: int = 1,
         like: CompiledScorer | None = None,
+        *,
+        is_last: bool = False,
     ) -> Self:
         """Lay a trained model out for serving.
 
@@ -101,6 +103,9 @@ class CompiledScorer:
             What `scorer` was expanded from, of the same `dtype`: the points' 4-bit codes keep their
             step. Vectors that were cut to it are longer than before, so a step that is made anew
             would be larger each time.
+        is_last : bool
+            Nobody else needs `scorer`, which is left without its largest sparse parts: each is
+            freed once it is laid out.
 
         Raises
         ------
@@ -111,7 +116,8 @@ class CompiledScorer:
         step = None if like is None else like.parts.points.step
         related = NOT_RELATED if scorer.relations is None else scorer.relations.sizes
         tokens = scorer.encoder.stored(store)
-        return cls(laid_out(scorer, tokens, store, related, step), scorer.search.sizes, related)
+        parts = laid_out(scorer, tokens, store, related, step, is_last=is_last)
+        return cls(parts, scorer.search.sizes, related)
 
     @property
     def dtype(self) -> StorageType:

@@ -70,7 +70,7 @@ def csr_from_rows(
     indices: NDArray[np.int32],
     lengths: NDArray[np.int64],
     n_columns: int,
-    values: NDArray[np.float32 | np.float64] | None = None,
+    values: NDArray[Any] | None = None,
 ) -> csr_array:
     """Make a CSR matrix of rows laid end to end.
 
@@ -82,7 +82,7 @@ def csr_from_rows(
         How many of them each row has.
     n_columns : int
         Width of the matrix.
-    values : ndarray of float32 or float64, shape (nnz,), optional
+    values : ndarray, shape (nnz,), optional
         Kept as they are; without them, ones of float32.
 
     Returns

@@ -109,7 +109,7 @@ class LongtailTraining:
                 del first
             with run.stage("blend"):
                 storage = as_storage(self.settings.storage)
-                compiled = CompiledScorer.of(scorer, storage, run.n_threads)
+                compiled = CompiledScorer.of(scorer, storage, run.n_threads, is_last=True)
                 network, calibration = blend.result()
         return compiled.with_network(network).with_further_scales(*further), calibration
 
