@@ -111,13 +111,28 @@ def test_symbols_are_not_tried_where_they_would_hardly_tell(change, monkeypatch)
     if change == "few":
         texts, labels = texts[:50], labels[:50]
     if change == "many labels":
-        texts, labels = texts * 10, [[str(i % 400)] for i in range(4000)]
+        texts, labels = texts * 28, [[str(i % 1100)] for i in range(11_200)]
     if change == "rare labels":
         labels = [[str(i % 100)] for i in range(400)]
     if change == "prose":
         texts = [f"word{i}" for i in range(400)]
     data = Dataset.of(np.eye(400) if change == "features" else texts, labels)
     assert not symbols_tell(data, 1)
+
+
+def test_symbols_are_tried_of_hundreds_of_labels(monkeypatch):
+    monkeypatch.setattr("longtail.estimators.symbol_trial._right", lambda *_, **__: 1 / 0)
+    texts = [f"{i}:{i}" for i in range(4000)]
+    with pytest.raises(ZeroDivisionError):
+        symbols_tell(Dataset.of(texts, [[str(i % 400)] for i in range(4000)]), 1)
+
+
+def test_symbols_that_few_texts_have_are_tried_on_more_of_these(monkeypatch):
+    monkeypatch.setattr("longtail.estimators.symbol_trial.N_TRIED", 100)
+    texts, names, kinds = times(120)
+    others = [f"word{i % 60}" for i in range(1880)]
+    data = Dataset.of(texts + others, [names[kind] for kind in kinds] + [["word"]] * 1880)
+    assert symbols_tell(data, 1)
 
 
 def test_symbols_that_stand_anywhere_are_not_read():

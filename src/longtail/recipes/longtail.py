@@ -106,7 +106,7 @@ class LongtailClassifier(RerankedEstimator):
         Width of the search: a wider one finds more, and takes longer.
     symbols : bool or None
         Whether runs of symbols, such as ``:`` between two digits, are words, too. None looks, of up
-        to 300 labels with 10 points and more on average, whether they tell these apart.
+        to 1,000 labels with 10 points and more on average, whether they tell these apart.
     tail : float or None
         That times the logarithm of a label's inverse propensity is added to its score. A little
         gains PSP@k for next to nothing of P@k; about 1 ranks for PSP@k. None takes .3 where labels
