@@ -8,9 +8,10 @@
   description, as a question is asked in other words than an answer was filed under.
 - some-two: the same, half of the packages with later words of the description as a second example.
 - five-each: the summaries of five packages, and who maintains them; asked are others of theirs.
+- half-each: as one-each, but every other package is known by its name alone; asked is of all.
 
-Each is a folder as `benchmarks.peers --data` takes it. Beside each is one with numbers in place of
-the labels' names, which tell what a package is about.
+Each is a folder as `benchmarks.peers --data` takes it. Beside each but the last is one with numbers
+in place of the labels' names, which tell what a package is about.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def main() -> None:
     arguments = parser.parse_args()
     packages = described(arguments.descriptions)
     some = packages[:N_PACKAGES]
-    asked = [(" ".join(p.words[:N_WORDS]), [p.name]) for p in some[:N_ASKED]]
+    of_all = [(" ".join(p.words[:N_WORDS]), [p.name]) for p in some]
+    asked = of_all[:N_ASKED]
     one = [(p.summary, [p.name]) for p in some]
     second = [(" ".join(p.words[N_WORDS : 2 * N_WORDS]), [p.name]) for p in some[::2]]
     sets = {
@@ -69,6 +71,7 @@ def main() -> None:
         )
         parts = dict(zip(("train", "test"), numbered, strict=True))
         write_parts(arguments.out / f"{name}-numbered", parts)
+    write_parts(arguments.out / "half-each", {"train": one[::2], "test": of_all})
 
 
 def described(path: Path) -> list[Package]:

@@ -23,7 +23,9 @@ from longtail.estimators.holding_out import (
     asked_in_part,
     can_hold_out,
     held_out_rows,
+    n_in_part,
     text_in_part,
+    unseen_if_any,
 )
 from longtail.estimators.splitting import split_data
 from longtail.estimators.vocabulary import known_and_encoded
@@ -154,6 +156,18 @@ def test_labels_known_by_texts_alone_are_learnt_to_be_found():
     assert not len(held_out_rows(texts, fewer, 60, seed=0, reads_label_texts=True)[1])
 
 
+def test_parts_are_asked_beside_points_whose_labels_have_lost_their_only_example():
+    one_each = np.arange(300)
+    for n_labels, n_parts in ((600, 40), (330, 0), (300, 0), (9_999, 10)):
+        assert n_in_part(one_label_each(one_each, n_labels), 40) == n_parts
+    two_each = one_label_each(np.repeat(one_each, 2), n_labels=400)
+    assert n_in_part(two_each, 40) == 120
+    assert n_in_part(two_each, 0) == 0
+    assert n_in_part(one_label_each(np.tile(np.arange(9_000), 2), 9_001), 2_000) == 2_500
+    as_they_come = np.random.default_rng(0).geometric(0.05, 500)
+    assert n_in_part(one_label_each(as_they_come, n_labels=1_000), 40) == 0
+
+
 @given(st.text(max_size=40), st.integers(0, 10_000))
 def test_a_part_of_a_text_says_less_of_the_same(text, seed):
     part = text_in_part(text, np.random.default_rng(seed))
@@ -278,3 +292,17 @@ def test_recipes_that_never_learn_again_learn_every_answer():
     assert right > 0.98  # a tenth was held out, whose words were then never answered
     assert probability > 0.5
     assert 0.1 * len(entries) >= LEAST_HELD_OUT  # so many would have been
+
+
+def test_points_held_out_come_before_parts_of_others():
+    names = LabelSpace.from_names(f"label{i}" for i in range(600))
+    texts, labels = texts_of(300), one_label_each(np.arange(300), n_labels=600)
+    settings, dataset = LongtailClassifier(held_out=0.2), Dataset(texts, None, labels, names)
+    encoded = known_and_encoded(settings, dataset)
+    data, held_out = split_data(settings, dataset, encoded, None, n_threads=1)
+    shown, are_unseen = unseen_if_any(held_out, data)
+    assert are_unseen
+    assert shown.labels.shape[0] == 120
+    assert not (shown.labels[:60] != held_out.labels).nnz
+    assert np.isin(shown.labels[60:].indices, data.labels.indices).all()
+    assert shown.features[60:].nnz < data.in_part.labels.shape[0] * data.features.nnz / 240

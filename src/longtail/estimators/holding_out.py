@@ -31,6 +31,7 @@ __all__ = [
     "asked_in_part",
     "can_hold_out",
     "held_out_rows",
+    "n_in_part",
     "text_in_part",
     "unseen_if_any",
 ]
@@ -41,6 +42,7 @@ N_ITERATIONS = 50
 FEW = 20  # points a label, on average: of so many, one more or less tells labels apart no longer
 FEW_SINGLE = 0.1  # of the labels: so many may have one point, which cannot be held out
 MOST_HELD_OUT = 3  # times as many as are wanted, if each label must lose a point
+MOST_IN_PART = 4.0  # times as many points are asked in part as are held out, and the reverse
 MANY = 400  # points, with which nearly all models err on points that they have learnt from, too
 
 
@@ -60,8 +62,9 @@ def held_out_rows(
     There, each label loses the same number of points or, where it cannot, none is held out: of
     answers to questions, say, each of which has one.
 
-    Neither is so if as many labels are known by their texts alone. To find such labels is then what
-    is asked for, and points with labels never seen teach it.
+    Neither is so if as many labels are known by their texts alone. To find such labels is then
+    asked for, too, and points with labels never seen teach it; what is asked of the labels that
+    have examples, parts of these teach: see `n_in_part`.
 
     Parameters
     ----------
@@ -126,6 +129,40 @@ def can_hold_out(labels: csr_array, n_wanted: float, *, reads_label_texts: bool 
     return bool(n_single <= FEW_SINGLE * n_labels and n_labels <= MOST_HELD_OUT * n_wanted)
 
 
+def n_in_part(labels: csr_array, n_held_out: int) -> int:
+    """Return of how many points that are learnt from parts are asked, beside those held out.
+
+    Of none, if points come as they may. Where somebody has written so and so many examples of some
+    labels, and others are known by their texts alone, all or most held-out points have labels that
+    have lost their only example. So from these alone it would be learnt that a label with an
+    example is never right. As many more points are asked as there are more labels with examples,
+    but at least a quarter and at most four times as many.
+
+    Parameters
+    ----------
+    labels : csr_array (n_points, n_labels)
+        Of all points, for data whose labels' texts are read.
+    n_held_out : int
+
+    Examples
+    --------
+    Two labels have one point each, and two have none.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.estimators.holding_out import n_in_part
+    >>> n_in_part(csr_array([[1, 0, 0, 0], [0, 1, 0, 0]]), 1)
+    1
+    """
+    n_points_of = _n_points_of(labels)
+    is_open = not _must_be_even(n_points_of, reads_label_texts=True)
+    if not n_held_out or not is_open or not are_even(n_points_of):
+        return 0
+    n_with, n_without = np.count_nonzero(n_points_of), np.count_nonzero(n_points_of == 0)
+    ratio = min(max(n_with / n_without, 1 / MOST_IN_PART), MOST_IN_PART)
+    return min(round(n_held_out * ratio), LARGEST_HELD_OUT)
+
+
 def _must_be_even(n_points_of: NDArray[np.int64], *, reads_label_texts: bool) -> bool:
     """Return whether each label must lose the same number of points; see `held_out_rows`."""
     n_single = np.count_nonzero(n_points_of == 1)
@@ -172,8 +209,9 @@ class Shown(NamedTuple):
     Attributes
     ----------
     points : TrainingData
+        Those held out come first.
     are_unseen : bool
-        Whether they are held out; else they are parts of points that training has seen.
+        Whether some are held out; else all are parts of points that training has seen.
     """
 
     points: TrainingData
@@ -181,10 +219,12 @@ class Shown(NamedTuple):
 
 
 def unseen_if_any(held_out: TrainingData, seen: TrainingData) -> Shown:
-    """Return the points that nothing was learnt from or, where there are none, parts of others."""
-    if held_out.labels.shape[0] or seen.in_part is None:
+    """Return the points that nothing was learnt from, and parts of others where these are asked."""
+    if seen.in_part is None:
         return Shown(held_out, are_unseen=True)
-    return Shown(seen.in_part, are_unseen=False)
+    if not held_out.labels.shape[0]:
+        return Shown(seen.in_part, are_unseen=False)
+    return Shown(held_out.with_points_of(seen.in_part), are_unseen=True)
 
 
 def asked_in_part(
@@ -193,6 +233,7 @@ def asked_in_part(
     vectorizer: TextVectorizer | None,
     reads: PointInput,
     seed: int,
+    most: int = LARGEST_HELD_OUT,
 ) -> TrainingData:
     """Return some of the points as somebody might ask who says less of the same.
 
@@ -209,10 +250,12 @@ def asked_in_part(
     vectorizer : TextVectorizer or None
     reads : PointInput
     seed : int
+    most : int
+        How many points, if there are so many.
     """
     n_points = data.labels.shape[0]
     random = np.random.default_rng(seed)
-    rows = np.sort(random.permutation(n_points)[:LARGEST_HELD_OUT])
+    rows = np.sort(random.permutation(n_points)[:most])
     some = data.of_points(rows).with_unlabelled(data)
     if n_points >= MANY and data.labels.nnz >= FEW * np.count_nonzero(_n_points_of(data.labels)):
         return some

@@ -82,8 +82,8 @@ class NGAMETraining:
         if shown.are_unseen:
             del scorer  # the second need not fit beside it
             again = replace(self, run=run.within("again: "))
-            every = data.with_points_of(held_out)
-            modules = again._further_classified(modules, points, siamese, every)
+            every, n_held_out = data.with_points_of(held_out), held_out.labels.shape[0]
+            modules = again._further_classified(modules, points[:n_held_out], siamese, every)
             with again.run.stage("relations"):
                 if relations is not None:
                     relations = relations.linked_by(every.features, every.labels, run.n_threads)

@@ -61,7 +61,8 @@ class TrainingData(NamedTuple):
     unlabelled : TrainingData or None
         Points beside these that have no label: they tell how probable it is that none is right.
     in_part : TrainingData or None
-        Where no points are held out: some of these, with a part of what they say.
+        Where no points are held out, or those that are do not tell all: some of these, with a part
+        of what they say.
 
     Examples
     --------
