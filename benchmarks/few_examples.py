@@ -7,6 +7,7 @@
 - one-each: the summary of a Debian package, and its name; asked are the first words of its
   description, as a question is asked in other words than an answer was filed under.
 - some-two: the same, half of the packages with later words of the description as a second example.
+- two-each: the same, all of them with such a second example.
 - five-each: the summaries of five packages, and who maintains them; asked are others of theirs.
 - half-each: as one-each, but every other package is known by its name alone; asked is of all.
 
@@ -57,10 +58,11 @@ def main() -> None:
     of_all = [(" ".join(p.words[:N_WORDS]), [p.name]) for p in some]
     asked = of_all[:N_ASKED]
     one = [(p.summary, [p.name]) for p in some]
-    second = [(" ".join(p.words[N_WORDS : 2 * N_WORDS]), [p.name]) for p in some[::2]]
+    second = [(" ".join(p.words[N_WORDS : 2 * N_WORDS]), [p.name]) for p in some]
     sets = {
         "one-each": (one, asked),
-        "some-two": (one + second, asked),
+        "some-two": (one + second[::2], asked),
+        "two-each": (one + second, asked),
         "five-each": by_maintainer(packages),
     }
     for name, (train, test) in sets.items():

@@ -24,6 +24,7 @@ from longtail.estimators.holding_out import (
     can_hold_out,
     held_out_rows,
     n_in_part,
+    shown_to_blend,
     text_in_part,
     unseen_if_any,
 )
@@ -156,16 +157,24 @@ def test_labels_known_by_texts_alone_are_learnt_to_be_found():
     assert not len(held_out_rows(texts, fewer, 60, seed=0, reads_label_texts=True)[1])
 
 
-def test_parts_are_asked_beside_points_whose_labels_have_lost_their_only_example():
-    one_each = np.arange(300)
-    for n_labels, n_parts in ((600, 40), (330, 0), (300, 0), (9_999, 10)):
-        assert n_in_part(one_label_each(one_each, n_labels), 40) == n_parts
-    two_each = one_label_each(np.repeat(one_each, 2), n_labels=400)
-    assert n_in_part(two_each, 40) == 120
-    assert n_in_part(two_each, 0) == 0
-    assert n_in_part(one_label_each(np.tile(np.arange(9_000), 2), 9_001), 2_000) == 2_500
-    as_they_come = np.random.default_rng(0).geometric(0.05, 500)
-    assert n_in_part(one_label_each(as_they_come, n_labels=1_000), 40) == 0
+@pytest.mark.parametrize(
+    ("numbers", "n_without", "n_parts"),
+    [
+        (np.ones(300), 300, 40),
+        (np.ones(300), 9_999, 10),
+        (np.full(300, 2), 100, 120),
+        (np.full(300, 2), 1, 160),
+        (np.full(300, 2), 0, 10),
+        (np.random.default_rng(0).geometric(0.05, 500), 500, 0),
+    ],
+)
+def test_parts_are_asked_beside_held_out_examples(numbers, n_without, n_parts):
+    labels = np.repeat(np.arange(len(numbers)), numbers.astype(int))
+    matrix = one_label_each(labels, n_labels=len(numbers) + n_without)
+    assert n_in_part(matrix, 40, reads_label_texts=True) == n_parts
+    assert n_in_part(matrix, 0, reads_label_texts=True) == 0
+    assert n_in_part(matrix, 40) == (10 if n_parts else 0)
+    assert n_in_part(matrix, 10_000, reads_label_texts=True) <= 2_500
 
 
 @given(st.text(max_size=40), st.integers(0, 10_000))
@@ -300,7 +309,8 @@ def test_points_held_out_come_before_parts_of_others():
     settings, dataset = LongtailClassifier(held_out=0.2), Dataset(texts, None, labels, names)
     encoded = known_and_encoded(settings, dataset)
     data, held_out = split_data(settings, dataset, encoded, None, n_threads=1)
-    shown, are_unseen = unseen_if_any(held_out, data)
+    assert unseen_if_any(held_out, data).points is held_out
+    shown, are_unseen = shown_to_blend(held_out, data)
     assert are_unseen
     assert shown.labels.shape[0] == 120
     assert not (shown.labels[:60] != held_out.labels).nnz

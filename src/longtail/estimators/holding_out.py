@@ -32,6 +32,7 @@ __all__ = [
     "can_hold_out",
     "held_out_rows",
     "n_in_part",
+    "shown_to_blend",
     "text_in_part",
     "unseen_if_any",
 ]
@@ -129,20 +130,23 @@ def can_hold_out(labels: csr_array, n_wanted: float, *, reads_label_texts: bool 
     return bool(n_single <= FEW_SINGLE * n_labels and n_labels <= MOST_HELD_OUT * n_wanted)
 
 
-def n_in_part(labels: csr_array, n_held_out: int) -> int:
+def n_in_part(labels: csr_array, n_held_out: int, *, reads_label_texts: bool = False) -> int:
     """Return of how many points that are learnt from parts are asked, beside those held out.
 
-    Of none, if points come as they may. Where somebody has written so and so many examples of some
-    labels, and others are known by their texts alone, all or most held-out points have labels that
-    have lost their only example. So from these alone it would be learnt that a label with an
-    example is never right. As many more points are asked as there are more labels with examples,
-    but at least a quarter and at most four times as many.
+    Of none, if points come as they may. Where somebody has written so and so many examples of each
+    label, no two say nearly the same, so held-out points do not tell what it means that a text is
+    nearly an example: a quarter as many parts do. If there are labels that are known by their texts
+    alone, all or most held-out points have labels that have lost their only example, and from
+    these it would be learnt that a label with an example is never right. So as many more parts are
+    asked as there are more labels with examples, but at most four times as many as held-out points.
 
     Parameters
     ----------
     labels : csr_array (n_points, n_labels)
-        Of all points, for data whose labels' texts are read.
+        Of all points.
     n_held_out : int
+    reads_label_texts : bool
+        Whether labels without points can be found by their texts.
 
     Examples
     --------
@@ -151,15 +155,16 @@ def n_in_part(labels: csr_array, n_held_out: int) -> int:
     >>> import numpy as np
     >>> from scipy.sparse import csr_array
     >>> from longtail.estimators.holding_out import n_in_part
-    >>> n_in_part(csr_array([[1, 0, 0, 0], [0, 1, 0, 0]]), 1)
+    >>> n_in_part(csr_array([[1, 0, 0, 0], [0, 1, 0, 0]]), 1, reads_label_texts=True)
     1
     """
     n_points_of = _n_points_of(labels)
-    is_open = not _must_be_even(n_points_of, reads_label_texts=True)
-    if not n_held_out or not is_open or not are_even(n_points_of):
+    if not n_held_out or not are_even(n_points_of):
         return 0
-    n_with, n_without = np.count_nonzero(n_points_of), np.count_nonzero(n_points_of == 0)
-    ratio = min(max(n_with / n_without, 1 / MOST_IN_PART), MOST_IN_PART)
+    ratio = 1 / MOST_IN_PART
+    if not _must_be_even(n_points_of, reads_label_texts=reads_label_texts):
+        n_with, n_without = np.count_nonzero(n_points_of), np.count_nonzero(n_points_of == 0)
+        ratio = min(max(n_with / n_without, ratio), MOST_IN_PART)
     return min(round(n_held_out * ratio), LARGEST_HELD_OUT)
 
 
@@ -219,12 +224,18 @@ class Shown(NamedTuple):
 
 
 def unseen_if_any(held_out: TrainingData, seen: TrainingData) -> Shown:
-    """Return the points that nothing was learnt from, and parts of others where these are asked."""
-    if seen.in_part is None:
+    """Return the points that nothing was learnt from or, where there are none, parts of others."""
+    if held_out.labels.shape[0] or seen.in_part is None:
         return Shown(held_out, are_unseen=True)
-    if not held_out.labels.shape[0]:
-        return Shown(seen.in_part, are_unseen=False)
-    return Shown(held_out.with_points_of(seen.in_part), are_unseen=True)
+    return Shown(seen.in_part, are_unseen=False)
+
+
+def shown_to_blend(held_out: TrainingData, seen: TrainingData) -> Shown:
+    """Return the points that nothing was learnt from, and parts of others: see `n_in_part`."""
+    shown = unseen_if_any(held_out, seen)
+    if seen.in_part is None or not shown.are_unseen:
+        return shown
+    return shown._replace(points=held_out.with_points_of(seen.in_part))
 
 
 def asked_in_part(

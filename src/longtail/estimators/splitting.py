@@ -63,13 +63,14 @@ def split_data(
     [160, 40]
     """
     whole = _data_of(settings, dataset, encoded, set_aside)
+    reads_label_texts = whole.label_features is not None
     points = encoded.features if dataset.texts is None else dataset.texts
     train, held = held_out_rows(
         points,
         dataset.labels,
         _n_wanted(settings, dataset, set_aside),
         settings.random_state,
-        reads_label_texts=whole.label_features is not None,
+        reads_label_texts=reads_label_texts,
     )
     is_labelled = np.diff(dataset.labels.indptr) > 0
     seen, shown = train[is_labelled[train]], held[is_labelled[held]]
@@ -85,7 +86,7 @@ def split_data(
         data = _beside(data, whole.of_points(np.flatnonzero(~is_labelled), n_threads))
         return data._replace(in_part=in_part(data)), held_out
     held_out = _beside(held_out, whole.of_points(held[~is_labelled[held]], n_threads))
-    n_further = n_in_part(dataset.labels, len(shown)) if whole.label_features is not None else 0
+    n_further = n_in_part(dataset.labels, len(shown), reads_label_texts=reads_label_texts)
     if n_further:
         data = data._replace(in_part=in_part(data, most=n_further))
     return data, held_out

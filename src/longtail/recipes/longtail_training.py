@@ -19,7 +19,7 @@ from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.scorer import CompiledScorer, as_storage
 from longtail.data.rows import evenly_spaced
 from longtail.estimators.estimator import VERY_FEW_POINTS
-from longtail.estimators.holding_out import unseen_if_any
+from longtail.estimators.holding_out import shown_to_blend
 from longtail.kernels.jit import in_background
 from longtail.row_store import RowStore
 from longtail.training.products import one_blas_thread
@@ -185,7 +185,7 @@ class LongtailTraining:
         `n_asked` are the points that the sources will learn from, too; None if they will not.
         """
         run = self.run
-        shown, are_unseen = unseen_if_any(held_out, data)
+        shown, are_unseen = shown_to_blend(held_out, data)
         points = scorer.encoder.encode(shown.bags(), run.n_threads)
         further = in_background(partial(_further_scales, scorer, shown, points), run.n_threads)
         scorer = self._with_voters(scorer, data, held_out)

@@ -15,7 +15,7 @@ from longtail.blend.linear_source import linear_source
 from longtail.blend.relations import LabelRelations
 from longtail.compiled.blended import scorer_around
 from longtail.errors import InputError
-from longtail.estimators.holding_out import unseen_if_any
+from longtail.estimators.holding_out import shown_to_blend
 from longtail.siamese.learnt_modules import LearntModules
 from longtail.siamese.modules import EncodedPairs, search_labels
 from longtail.siamese.networks import Side
@@ -76,7 +76,7 @@ class NGAMETraining:
         modules = self._modules(siamese, data, used, watched)
         encoder = siamese.frozen()
         scorer = scorer_around(encoder, self._sources(modules, data, relations))
-        shown = unseen_if_any(held_out, data)
+        shown = shown_to_blend(held_out, data)
         with run.stage("blend"):
             points, network, calibration = _taught(scorer, shown, data.labels, run)
         if shown.are_unseen:

@@ -113,5 +113,4 @@ class RerankedEstimator(LabelEstimator):
         if energy is None:
             return None
         others = others.with_unlabelled(data if held_out.unlabelled is None else held_out)
-        reranked, seen = EnergyReranker(scorer, energy), some._replace(in_part=None)
-        return energy, calibrated(reranked, others, seen, run.n_threads)
+        return energy, calibrated(EnergyReranker(scorer, energy), others, some, run.n_threads)
