@@ -202,7 +202,7 @@ def test_parts_are_drawn_again_in_the_same_way():
 def test_parts_of_bags_are_of_unit_length():
     features = csr_array(random_array((50, 30), density=0.3, rng=np.random.default_rng(0)))
     data = TrainingData(unit_rows(features), one_label_each(np.arange(50)))
-    parts = asked_in_part(data, None, None, PointInput(), seed=0).features
+    parts = asked_in_part(data, None, None, PointInput(), seed=0, most=50).features
     assert 0.3 < parts.nnz / features.nnz < 0.7
     lengths = np.sqrt(parts.multiply(parts).sum(axis=1))
     np.testing.assert_allclose(lengths[lengths > 0], 1, rtol=1e-5)

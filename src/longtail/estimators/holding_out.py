@@ -244,7 +244,7 @@ def asked_in_part(
     vectorizer: TextVectorizer | None,
     reads: PointInput,
     seed: int,
-    most: int = LARGEST_HELD_OUT,
+    most: int,
 ) -> TrainingData:
     """Return some of the points as somebody might ask who says less of the same.
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.estimators.holding_out import asked_in_part, held_out_rows, n_in_part
+from longtail.estimators.holding_out import (
+    LARGEST_HELD_OUT,
+    asked_in_part,
+    held_out_rows,
+    n_in_part,
+)
 from longtail.estimators.vocabulary import feature_kinds, label_texts_of
 from longtail.metrics.predictions import truth_without
 from longtail.training.run import TrainingData
@@ -75,21 +79,18 @@ def split_data(
     is_labelled = np.diff(dataset.labels.indptr) > 0
     seen, shown = train[is_labelled[train]], held[is_labelled[held]]
     data, held_out = whole.of_points(seen, n_threads), whole.of_points(shown, n_threads)
-    in_part = partial(
-        asked_in_part,
-        texts=None if dataset.texts is None else dataset.texts.take(seen),
-        vectorizer=encoded.vectorizer,
-        reads=settings.reads(),
-        seed=settings.random_state,
-    )
-    if not len(shown):
+    if len(shown):
+        held_out = _beside(held_out, whole.of_points(held[~is_labelled[held]], n_threads))
+        n_asked = n_in_part(dataset.labels, len(shown), reads_label_texts=reads_label_texts)
+    else:
         data = _beside(data, whole.of_points(np.flatnonzero(~is_labelled), n_threads))
-        return data._replace(in_part=in_part(data)), held_out
-    held_out = _beside(held_out, whole.of_points(held[~is_labelled[held]], n_threads))
-    n_further = n_in_part(dataset.labels, len(shown), reads_label_texts=reads_label_texts)
-    if n_further:
-        data = data._replace(in_part=in_part(data, most=n_further))
-    return data, held_out
+        n_asked = LARGEST_HELD_OUT
+    if not n_asked:
+        return data, held_out
+    texts = None if dataset.texts is None else dataset.texts.take(seen)
+    reads, seed = settings.reads(), settings.random_state
+    parts = asked_in_part(data, texts, encoded.vectorizer, reads, seed, n_asked)
+    return data._replace(in_part=parts), held_out
 
 
 def _data_of(
