@@ -177,7 +177,7 @@ class Predictor:
             One text, several as a list, an array or a column of a table, or rows of ready-made
             features.
         k : int
-            Most labels a text.
+            Most labels a text, from 1 to 10,000.
         threshold : float
             Least probability, from 0 to 1.
         allowed : iterable of str, optional
@@ -399,8 +399,8 @@ class Predictor:
         Raises
         ------
         InputError
-            If there is no such `dtype`, or the recipe is neither the default one nor has a
-            transformer.
+            If there is no such `dtype`, or the model is of another recipe than the default one,
+            DEXA, NGAME and SiameseXML and has no transformer, or has a `reranker`.
         MissingExtraError
             If a package that exports the transformer is not installed.
         """

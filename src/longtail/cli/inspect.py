@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compile",
         action="store_true",
-        help="compile and keep all code that answers need, as when an image is built; show nothing",
+        help="compile and keep all code that answers need, as when an image is built; show where",
     )
 
 

@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "when it is started again. If it ends in .npz, a sparse matrix of scipy, points by labels",
     )
     parser.add_argument(
-        "--top-k", metavar="K", type=int, default=5, help="most labels to return (5)"
+        "--top-k", metavar="K", type=int, default=5, help="most labels to return (5), up to 10,000"
     )
     parser.add_argument(
         "--threshold", metavar="T", type=float, default=0.0, help="least probability of a label (0)"

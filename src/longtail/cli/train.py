@@ -86,7 +86,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--labels",
         metavar="FILE",
-        help="names of labels that are ids, or JSON lines: line number = id, from 0",
+        help="names of the labels, one a line, a TAB and a text behind it if it has one, or JSON "
+        "lines; ids of labels are line numbers, from 0",
     )
     parser.add_argument(
         "--label-pairs",

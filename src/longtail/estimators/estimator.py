@@ -72,8 +72,9 @@ class LabelEstimator(AnsweringEstimator):
     char_ngrams : (int, int), "auto" or None
         Shortest and longest pieces of words that are tokens, too; None for no pieces. ``"auto"``
         takes 4 to 5 characters; up to 20,000 texts 3 to 5; 2 to 5 where 100 texts and more have
-        fewer than 4 words each; 2 to 4 of scripts without spaces between words; 2 to 5, and up to
-        8 of few different letters, of strings: 100 texts whose words have 20 letters on average.
+        fewer than 4 words each, or 2,000 to 20,000 texts mostly words that no other has; 2 to 4 of
+        scripts without spaces between words; 2 to 5, and up to 8 of few different letters, of
+        strings: 100 texts and more whose words have 20 letters on average.
     char_weight : float or None
         What the weights of pieces of words are multiplied by: words have many. None takes .6, and
         .2 where texts have all words of nine in ten of their labels' texts, which are read.
@@ -217,7 +218,7 @@ class LabelEstimator(AnsweringEstimator):
         InputError
             If the data set or the pairs cannot be used, with the reason.
         TrainingError
-            If training runs away.
+            If training runs away, or nothing can be written to `checkpoint_folder`.
         MissingExtraError
             If what the settings ask for, such as a device, needs a library that is not installed.
         """

@@ -64,7 +64,7 @@ def with_labels(
     Parameters
     ----------
     model : Predictor
-        Of the default recipe, DEXA, NGAME or SiameseXML, compressed or not.
+        Of the default recipe without a `reranker`, DEXA, NGAME or SiameseXML, compressed or not.
     labels : mapping of str to str, or iterable of str
         Names and texts of the new labels, or names that are the texts too.
     examples : mapping of str to points, optional
@@ -134,7 +134,7 @@ def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
     Parameters
     ----------
     model : Predictor
-        Of the default recipe, DEXA, NGAME or SiameseXML, compressed or not.
+        Of the default recipe without a `reranker`, DEXA, NGAME or SiameseXML, compressed or not.
     names : iterable of str
         Where several labels share a name, all of them go.
 

@@ -83,8 +83,8 @@ def evaluate(
     Raises
     ------
     InputError
-        Where shapes disagree, `ks` are no whole numbers, k is above what `ids` holds, or a row
-        names a true label twice.
+        Where shapes disagree, `ks` are no whole numbers, k is above what `ids` holds, a row names a
+        true label twice, or counts and `propensity` are out of range.
 
     Examples
     --------

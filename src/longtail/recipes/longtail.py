@@ -54,8 +54,9 @@ class LongtailClassifier(RerankedEstimator):
     Parameters
     ----------
     min_df : int or None
-        How many texts of points and labels a token must be in to be kept. None takes 1, and of
-        pairs of words 2 for up to 50,000 points.
+        How many texts of points and labels a token must be in to be kept. None takes 1, but 2 of
+        pairs of words for up to 50,000 points, and of pieces of strings, if most of the longest
+        are in one.
     dimension : int or None
         Length of token and label vectors. None takes 512 for up to 50,000 points of ready-made
         features or without pieces of words, where training is short; else 256 for up to 20,000
@@ -91,8 +92,9 @@ class LongtailClassifier(RerankedEstimator):
         with, such as ``<wine``, or all. None takes some where labels have more than 20 points on
         average, or more than 5 and there are at most 50,000 points; of rarer labels they tell
         nothing, and else too little for their time. It takes all of them, of any number of points,
-        where labels have more than 5 on average and fewer than 4 words and pairs of a text are
-        known: of short texts, and of scripts without spaces between words.
+        where labels have more than 5 on average and fewer than 4 words and pairs of a text tell
+        anything: of short texts, of scripts without spaces between words, and of texts most of
+        whose words no other has.
     n_found : int or None
         Labels with the largest logits of their vectors, which are scored by all sources. None takes
         30, and 150 where words have 80 pieces and more: of strings, vectors tell little.
