@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import torch
 
 from longtail.data.bags import Bags
+from longtail.data.rows import unit_vectors
 from longtail.errors import InputError
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.training.run import TrainingData, TrainingRun, checked_device
@@ -168,6 +169,23 @@ class TestResidualBlock:
     def test_always_divide_gives_exactly_the_norm(self, scale):
         frozen = block_of(random_matrix(scale), max_norm=0.7, always_divide=True).frozen()
         assert spectral_norm(frozen.matrix) == pytest.approx(0.7, rel=1e-5)
+
+    @pytest.mark.parametrize("max_norm", [0.1, 0.3, 1.0])
+    def test_theorem_1_of_the_paper(self, max_norm):
+        """Without a bias: how far features move, and how far cosines to means of points do."""
+        random = np.random.default_rng(0)
+        before = np.maximum(random.standard_normal((40, 16)), 0).astype(np.float32)
+        after = block_of(random_matrix(2.0), max_norm=max_norm).frozen().apply(before)
+        moved = np.linalg.norm(after - before, axis=1)
+        assert (moved <= max_norm * np.linalg.norm(before, axis=1) * (1 + 1e-5)).all()
+        for n_points in (1, 5, 20):
+            far = (1 + max_norm * n_points**0.5) ** 2 - 1
+            cosines = [
+                unit_vectors(v) @ unit_vectors(v[:n_points].mean(axis=0)[None])[0]
+                for v in (before, after)
+            ]
+            assert (cosines[1] >= cosines[0] / (1 + far) - 1e-6).all()
+            assert (cosines[1] <= cosines[0] + far + 1e-6).all()
 
     def test_training_comes_to_use_the_same_bound(self):
         """One power iteration a step: the estimate closes in on the norm that is frozen."""

@@ -83,7 +83,8 @@ class NearestLabels:
     A label's similarity to a point is ``(1 - w) cos(v, mu) + w s_x``: mu is the label's nearest
     representative, and s_x the sum of the cosines of the near points that carry the label, over the
     point's largest such sum; what was not found counts as 0. The paper has the two structures, and
-    shortlists of 500; the merge, with w = .075, is the published code's.
+    shortlists of 500; the merge, with w = .075, is the published code's. Both have a label at the
+    mean of its points' v; here it is at that of v at unit length, so that all points count alike.
 
     Parameters
     ----------
