@@ -41,6 +41,16 @@ def test_describe():
     assert feature_dataset().describe()["n_features"] == 2
 
 
+def test_a_data_set_is_shown_in_a_line_however_long_its_texts_are():
+    shown = repr(Dataset.of(["red wine " * 1000, "old car"] * 600, [["a", "b"], []] * 600))
+    assert shown == "<Dataset of 1,200 points (texts) and 2 labels, 1.0 a point>"
+    shown = repr(Dataset.of(np.eye(3), [[0], [1, 0], [0]]))
+    assert shown == "<Dataset of 3 points (3 features) and 2 labels, 1.3 a point>"
+    nothing = csr_array((0, 1), dtype=np.float32)
+    shown = repr(Dataset(TextColumn.from_strings([]), None, nothing, LabelSpace(1)))
+    assert shown == "<Dataset of 0 points (texts) and 1 label, 0.0 a point>"
+
+
 def test_words_at_the_edges_of_texts_are_counted_apart():
     texts = TextColumn.from_strings(["ab", "cd", " e", "", "f"])
     dataset = Dataset(texts, None, csr_array((5, 1), dtype=np.float32), LabelSpace(1))

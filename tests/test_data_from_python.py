@@ -186,6 +186,8 @@ def test_repeats_are_merged_with_one_warning():
         ([["a"], float("nan"), [], []], r"row 1: got nan \(float\) where other rows are lists"),
         ([["a"], [3], [], []], r"row 1: got 3 \(int\) among names"),
         ([["a"], [None], [], []], "row 1: got None .*, a missing label. Leave it out of the list"),
+        ([[], [None, "a"], [], []], "row 1: got None .*, a missing label. Leave it out"),
+        ([[0], [], [np.nan], []], "row 2: got nan .*, a missing label. Leave it out of the list"),
         (["a", None, "b", "a"], "row 1: got None .*, a missing label. Leave the point out"),
         (["a", NAType(), "b", "a"], "row 1: got .*, a missing label. Leave the point out"),
         ([[0], ["a"], [], []], r"row 1: got 'a' \(str\) as a label id"),

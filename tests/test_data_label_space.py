@@ -59,6 +59,15 @@ def test_names_that_are_ids_are_those_of_a_model_of_ids():
             matched_labels(LabelSpace.from_names(names), LabelSpace(3))
 
 
+def test_labels_are_shown_in_a_line():
+    names = ["x" * 81, "b", "c", "d"]
+    first = f"'{'x' * 80}...', 'b', 'c', ..."
+    assert repr(LabelSpace.from_names(names)) == f"<LabelSpace of 4 labels: {first}>"
+    with_texts = LabelSpace.from_names(names, ["long " * 100] * 4)
+    assert repr(with_texts) == f"<LabelSpace of 4 labels with texts: {first}>"
+    assert repr(LabelSpace(1)) == "<LabelSpace of 1 label>"
+
+
 def test_a_name_of_blanks_that_only_unicode_knows_is_none(tmp_path):
     (tmp_path / "labels.txt").write_text("a\n\xa0\nb\n", encoding="utf-8")
     with pytest.raises(DataFormatError, match="line 2: A label's name is missing"):
@@ -91,7 +100,8 @@ def test_names_that_no_line_can_carry(tmp_path, name):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "line 1: A label's name is missing"),
+        (b"", "labels.txt: There is no name in it. Write one name a line"),
+        (b"\n \n", "labels.txt: There is no name in it. Write one name a line"),
         (b"a\n\nb\n", "line 2: A label's name is missing"),
         (b"a\n \t\nc\n", "line 2: A label's name is missing"),
         (b"a\n\ttext only\nc\n", "line 2: A label's name is missing"),

@@ -8,7 +8,16 @@ from scipy.special import logit
 
 from longtail import LongtailClassifier
 from longtail.errors import InputError
-from longtail.explain import _runs_of, _without_word, explain, words_of
+from longtail.explain import (
+    Explanation,
+    LabelExplanation,
+    NearPoint,
+    WordEffect,
+    _runs_of,
+    _without_word,
+    explain,
+    words_of,
+)
 from longtail.recipes.annexml import AnnexML
 from longtail.recipes.attentionxml import AttentionXML
 from longtail.recipes.end_to_end import KimCNNClassifier
@@ -85,6 +94,17 @@ def test_an_effect_does_not_depend_on_how_many_labels_are_explained():
     for k in (3, 10, 90):
         first, *_ = model.explain(f"{words[5]} {words[50]}", k=k).labels
         assert first == alone
+
+
+def test_explanations_are_shown_in_a_line_each():
+    words = tuple(WordEffect(word, 1.25) for word in ("red", "wi" * 50, "of", "a"))
+    label = LabelExplanation("drink", 0.5, words)
+    shown = f"'red' +1.25, '{'wi' * 40}...' +1.25, 'of' +1.25, ..."
+    assert repr(label) == f"<LabelExplanation of 'drink', 0.5000: {shown}>"
+    point = NearPoint(0.75, tuple("abcdef"))
+    assert repr(point) == "<NearPoint of similarity 0.7500: 'a', 'b', 'c', ...>"
+    shown = "<Explanation of 1 label and 5 near points: 'drink'>"
+    assert repr(Explanation((label,), (point,) * 5)) == shown
 
 
 def test_an_explanation_can_be_held_to_labels(model):

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
 import numba
 import numpy as np
 import pytest
+from numba.core import registry
 from numba.core.bytecode import FunctionIdentity
 
 from command_line import refused, run, write_lines
 from longtail.demo.data import wordnet
 from longtail.kernels import code_cache, jit
 from longtail.kernels.code_cache import code_folders, stamp_of
+from longtail.kernels.held_signals import signals_held_back
 from longtail.log import heard_by
 
 
@@ -156,6 +160,50 @@ def test_a_second_function_takes_what_the_first_one_kept(sources, tmp_path, monk
         0,
     )
     assert second.stats.cache_path.startswith(str(tmp_path / "home"))
+
+
+@pytest.fixture
+def handled():
+    """Numbers of the signals whose handler has run, one that lets the process go on."""
+    came = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    yield came
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_signals_wait_until_code_is_in_its_place(sources, monkeypatch, handled):
+    """What a handler raised while LLVM asked for code was lost, and so was the process."""
+    monkeypatch.setattr(jit, "code_folders", lambda _: folders(sources))
+    jit.kernel(twice)(3)
+    engine = registry.cpu_target.target_context.codegen()._engine._ee
+    given, code_of = [], engine._object_cache_getbuffer
+
+    def ask(module):
+        signal.raise_signal(signal.SIGTERM)
+        found = code_of(module)
+        if found is not None:
+            given.append(len(handled))
+        return found
+
+    monkeypatch.setattr(engine, "_object_cache_getbuffer", ask)
+    assert jit.kernel(twice)(3) == 6
+    assert given == [0]
+    assert handled == [signal.SIGTERM]
+    assert signal.getsignal(signal.SIGTERM)(signal.SIGTERM, None) is None
+    assert len(handled) == 2  # the handler is in its place again
+
+
+def test_other_threads_hold_no_signals_back(handled):
+    def load():
+        with signals_held_back():
+            seen.append(signal.getsignal(signal.SIGTERM) is own)
+
+    own, seen = signal.getsignal(signal.SIGTERM), []
+    thread = threading.Thread(target=load)
+    thread.start()
+    thread.join()
+    assert seen == [True]
+    assert handled == []
 
 
 def kept(sources):

@@ -17,7 +17,13 @@ from scipy.sparse import csr_array
 from html_page import Page
 from longtail import Dataset
 from longtail.errors import InputError, MissingExtraError
-from longtail.metrics import AtThreshold, Difference, FrequencyBin, by_probability
+from longtail.metrics import (
+    AtThreshold,
+    Difference,
+    FrequencyBin,
+    ProbabilityBin,
+    by_probability,
+)
 from longtail.report import charts, sections
 from longtail.report.answers import MOST_LABELS, MOST_LETTERS, Answered, examples
 from longtail.report.mistakes import most_confused, most_missed, sure_and_wrong, without_hit
@@ -242,6 +248,52 @@ def test_no_standard_error_is_not_a_number_to_read():
 def test_shares_of_nothing_begin_at_zero():
     drawn = charts.frequency_chart(BINS, "P@5", [0.0, 0.0])
     assert not re.search(r">[^<]*\N{MINUS SIGN}[^<]*</text>", drawn)
+
+
+def drawn_in(chart, kind="", colour="--bar"):
+    """Yield the points of each line (kind "none") or area, by the numbers at the axes."""
+    x = re.findall(r'xtick_\d+">.*?<use [^>]*? x="(\S+)".*?>([^<]+)</text>', chart, re.DOTALL)
+    y = re.findall(r'ytick_\d+">.*?d="M \S+ (\S+) .*?>([^<]+)</text>', chart, re.DOTALL)
+    x, y = ([(float(at), float(number.split("\n")[0])) for at, number in ticks] for ticks in (x, y))
+    style = rf'style="fill: {kind}[^"]*{colour}\b'
+    paths = re.findall(rf'<path d="([^"]+)" clip-path="[^"]*" {style}', chart)
+    for path in paths:
+        points = np.array(re.findall(r"[ML] (\S+) (\S+)", path), float)
+        scales = [np.polyfit(*zip(*ticks, strict=True), 1) for ticks in (x, y)]
+        yield np.transpose([np.polyval(s, points[:, i]) for i, s in enumerate(scales)])
+
+
+def test_a_curve_of_losses_is_drawn_where_they_are():
+    (curve,) = drawn_in(charts.loss_chart("stage", [2.0, 0.25, 1.0]), "none")
+    np.testing.assert_allclose(curve, [(1, 2), (2, 0.25), (3, 1)], atol=1e-4)
+
+
+def test_curves_of_probabilities_are_drawn_where_they_are():
+    bins = [ProbabilityBin(9, 0.125, 0.2), ProbabilityBin(4, 0.5, 0.4), ProbabilityBin(2, 0.9, 1.0)]
+    chart = charts.reliability_chart(bins)
+    (curve,) = drawn_in(chart, "none")
+    np.testing.assert_allclose(curve, [(12.5, 20), (50, 40), (90, 100)], atol=1e-3)
+    (honest,) = drawn_in(chart, "none", "currentColor")
+    np.testing.assert_allclose(honest, [(0, 0), (100, 100)], atol=1e-3)
+    found = [AtThreshold(0.1, 3.0, precision=0.3, recall=0.8), AtThreshold(0.9, 1.0, 0.9, 0.05)]
+    precision, recall = drawn_in(charts.threshold_chart(found), "none")
+    np.testing.assert_allclose(precision, [(0.1, 30), (0.9, 90)], atol=1e-3)
+    np.testing.assert_allclose(recall, [(0.1, 80), (0.9, 5)], atol=1e-3)
+
+
+def test_bars_are_as_high_as_their_numbers():
+    bars = drawn_in(charts.frequency_chart(BINS, "P@5", [12.5, 3.0]), r"var\(")
+    np.testing.assert_allclose([np.ptp(bar[:, 1]) for bar in bars], [12.5, 3.0], atol=1e-3)
+    milliseconds = np.linspace(1, 2, 301)  # 1.99 ms are more than 99 % take
+    chart = charts.latency_chart(milliseconds)
+    bars = [*drawn_in(chart, r"var\(")]
+    edges = np.array([(bar[:, 0].min(), bar[:, 0].max()) for bar in bars])
+    heights = [np.ptp(bar[:, 1]) for bar in bars]
+    there_are = np.histogram(milliseconds[:298], bins=40)[0]
+    np.testing.assert_allclose(heights, there_are, atol=1e-3)
+    np.testing.assert_allclose((edges.min(), edges.max()), (1, 1.99), atol=1e-4)
+    median, most = drawn_in(chart, "none", "currentColor")
+    np.testing.assert_allclose((median[:, 0], most[:, 0]), [(1.5, 1.5), (1.95, 1.95)], atol=1e-4)
 
 
 def test_the_line_of_honest_probabilities_is_as_dark_as_text():

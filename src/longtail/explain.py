@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from longtail.amounts import counted
 from longtail.data.bags import Bags
 from longtail.data.characters import as_text, character_classes, code_points
-from longtail.data.text_column import well_formed
+from longtail.data.text_column import shown_texts, well_formed
 from longtail.errors import InputError, named
 from longtail.kernels.text import CHARACTERS, PAIR, UNSPACED, CharacterClass, mark_words
 from longtail.restriction import LEAST_STEP, ranked_candidates
@@ -64,6 +65,12 @@ class LabelExplanation:
     probability: float
     words: tuple[WordEffect, ...]
 
+    def __repr__(self) -> str:
+        words = [f"{shown_texts([word.word])} {word.effect:+.2f}" for word in self.words[:3]]
+        words += ["..."] if len(self.words) > len(words) else []
+        label = shown_texts([self.label])
+        return f"<LabelExplanation of {label}, {self.probability:.4f}: {', '.join(words)}>"
+
 
 @dataclass(frozen=True)
 class NearPoint:
@@ -71,6 +78,9 @@ class NearPoint:
 
     similarity: float
     labels: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"<NearPoint of similarity {self.similarity:.4f}: {shown_texts(self.labels)}>"
 
 
 @dataclass(frozen=True)
@@ -91,6 +101,11 @@ class Explanation:
 
     labels: tuple[LabelExplanation, ...]
     near_points: tuple[NearPoint, ...]
+
+    def __repr__(self) -> str:
+        labels, n_points = [part.label for part in self.labels], len(self.near_points)
+        of = f"{counted(len(labels), 'label')} and {counted(n_points, 'near point')}"
+        return f"<Explanation of {of}: {shown_texts(labels)}>"
 
 
 def explain(

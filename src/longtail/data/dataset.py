@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from longtail.amounts import counted
 from longtail.data.blocks import n_points_of
 from longtail.data.columns import Columns
 from longtail.data.csr import check_indices, row_with_repeats
@@ -92,6 +93,12 @@ class Dataset:
                 f"`labels` has the shape {self.labels.shape}, but there are {n_points} points and "
                 f"{self.label_space.n_labels} labels."
             )
+
+    def __repr__(self) -> str:
+        points, labels = counted(self.n_points, "point"), counted(self.n_labels, "label")
+        kind = "texts" if self.features is None else counted(self.features.shape[1], "feature")
+        mean = self.labels.nnz / max(self.n_points, 1)
+        return f"<Dataset of {points} ({kind}) and {labels}, {mean:.1f} a point>"
 
     @classmethod
     def of(cls, X: Any, y: Any, *, label_texts: Mapping[str, str] | None = None) -> Dataset:

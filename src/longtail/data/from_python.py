@@ -55,6 +55,7 @@ ADVICE = (
     "Texts are passed as a list of strings, or as a column of a table: table['text'], not "
     "table[['text']], which is a table; of an array with one column, array[:, 0]."
 )
+_LEAVE_OUT = "Leave it out of the list, which may be empty."
 
 
 class LabelForm(Enum):
@@ -402,16 +403,18 @@ def _name(value: object, row: int, known: Mapping[str, int]) -> str:
     """Refuse what is not a name among names; one that is known was looked at before."""
     if isinstance(value, str):
         if value not in known:
-            _check_text(value, row, "Leave it out of the list, which may be empty.")
+            _check_text(value, row, _LEAVE_OUT)
         return str(value)
-    if is_missing(value):
-        raise InputError(
-            f"y, row {row}: got {_shown(value)}, a missing label. Leave it out of the list, which "
-            "may be empty."
-        )
+    _check_not_missing(value, row)
     raise InputError(
         f"y, row {row}: got {_shown(value)} among names. Use strings only, or whole numbers only."
     )
+
+
+def _check_not_missing(value: object, row: int) -> None:
+    """Refuse what stands for no label in a list, whatever the others are."""
+    if is_missing(value):
+        raise InputError(f"y, row {row}: got {_shown(value)}, a missing label. {_LEAVE_OUT}")
 
 
 def _check_text(name: str, row: int, without: str) -> None:
@@ -438,15 +441,14 @@ def _id(value: object, row: int) -> int:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if whole and 0 <= int(cast("int", value)) < MAX_IDS:
         return int(cast("int", value))
+    _check_not_missing(value, row)
+    advice = "Ids are whole numbers from 0; names are strings, and a list holds one or the other."
     if whole and int(cast("int", value)) >= MAX_IDS:
-        raise InputError(
-            f"y, row {row}: got {_shown(value)} as a label id. Ids are row numbers, from 0 "
-            f"to {MAX_IDS - 1}. Pass other numbers as strings, which are names."
+        advice = (
+            f"Ids are row numbers, from 0 to {MAX_IDS - 1}. Pass other numbers as strings, which "
+            "are names."
         )
-    raise InputError(
-        f"y, row {row}: got {_shown(value)} as a label id. "
-        "Ids are whole numbers from 0; names are strings, and a list holds one or the other."
-    )
+    raise InputError(f"y, row {row}: got {_shown(value)} as a label id. {advice}")
 
 
 def _from_classes(values: list[Hashable]) -> tuple[csr_array, LabelSpace, LabelForm]:

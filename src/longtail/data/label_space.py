@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.amounts import counted
 from longtail.data.columns import Columns
 from longtail.data.csr import MOST_DIGITS
 from longtail.data.label_names import check_name
 from longtail.data.labels_file import read_labels_file
 from longtail.data.paths import replacing
-from longtail.data.text_column import TextColumn
+from longtail.data.text_column import TextColumn, shown_texts
 from longtail.errors import DataFormatError, InputError, named
 
 if TYPE_CHECKING:
@@ -72,6 +73,11 @@ class LabelSpace:
                     f"There are {self.n_labels} labels but {len(column)} label {what}. "
                     "Pass one for each label, or none at all."
                 )
+
+    def __repr__(self) -> str:
+        shown = "" if self.names is None else f": {shown_texts(self.names)}"
+        with_texts = "" if self.texts is None or self.texts_are_names else " with texts"
+        return f"<LabelSpace of {counted(self.n_labels, 'label')}{with_texts}{shown}>"
 
     @classmethod
     def from_names(cls, names: Iterable[str], texts: Iterable[str] | None = None) -> LabelSpace:

@@ -102,7 +102,7 @@ def _named_in_lines(
             names.append(name)
             texts.append(text or name)
     if not len(names):
-        raise DataFormatError(_NAME_MISSING, path=path, line=1)
+        raise DataFormatError("There is no name in it. Write one name a line.", path=path)
     return names.finish(), texts.finish()
 
 

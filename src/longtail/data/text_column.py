@@ -16,7 +16,7 @@ from longtail.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["TextColumn", "TextColumnBuilder", "well_formed"]
+__all__ = ["TextColumn", "TextColumnBuilder", "shown_texts", "well_formed"]
 
 # Rows handled at a time where each one costs temporary memory of several times its size.
 _CHUNK = 65_536
@@ -126,9 +126,7 @@ class TextColumn(Sequence[str]):
     __hash__: ClassVar[None]  # type: ignore[assignment]  # comparing by content rules hashing by place out
 
     def __repr__(self) -> str:
-        texts = (text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..." for text in self[:3])
-        shown = ", ".join(map(repr, texts))
-        return f"TextColumn([{shown}{', ...' if len(self) > 3 else ''}])"
+        return f"TextColumn([{shown_texts(self)}])"
 
     def take(self, rows: ArrayLike) -> TextColumn:
         """Return the texts of the given rows, in the given order.
@@ -186,6 +184,19 @@ class TextColumn(Sequence[str]):
             return self.take(np.arange(start, stop, step))
         offsets = self.offsets[start : max(start, stop) + 1]
         return TextColumn(self.buffer[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+
+def shown_texts(texts: Sequence[str], at_most: int = 3) -> str:
+    """Return the first of some texts as a line of output shows them, however long they are.
+
+    Examples
+    --------
+    >>> from longtail.data.text_column import shown_texts
+    >>> shown_texts(["red", "white"]), shown_texts(["red", "white"], at_most=1)
+    ("'red', 'white'", "'red', ...")
+    """
+    first = (text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..." for text in texts[:at_most])
+    return ", ".join(map(repr, first)) + (", ..." if len(texts) > at_most else "")
 
 
 def _no_string(position: int, value: object) -> InputError:

@@ -33,6 +33,7 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.runtime import rtsys
 
+from longtail.kernels.held_signals import signals_held_back
 from longtail.log import LOG
 
 if TYPE_CHECKING:
@@ -260,10 +261,11 @@ class CodeCache:
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return what was compiled for these types of arguments, None if nothing was."""
-        for layer in self._layers.values():
-            with suppress(OSError, EOFError, UnpicklingError):
-                if (found := layer.load_overload(signature, target)) is not None:
-                    return found
+        with signals_held_back():
+            for layer in self._layers.values():
+                with suppress(OSError, EOFError, UnpicklingError):
+                    if (found := layer.load_overload(signature, target)) is not None:
+                        return found
         return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
