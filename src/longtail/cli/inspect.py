@@ -108,7 +108,7 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
     result(
         f"{facts['recipe']}, trained on {counted(facts['n_points'], 'point')} ({kind}): "
         f"{', '.join(counts)}{_told_text(facts.get('n_set_aside', 0))}"
-        f"{_changes_text(facts.get('label_changes', {}))}"
+        f"{_changes_text(facts.get('label_changes', {}))}; saved by longtail {folder.version}"
     )
     sizes = folder.sizes
     rows = [[name, bytes_text(size)] for name, size in sorted(sizes.items())]
