@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -219,3 +220,92 @@ def test_two_who_save_at_once_leave_one_whole_model(tmp_path):
     assert not problems
     assert ModelFolder.open(target).manifest["value"] in {1, 2}
     assert names(tmp_path) == ["model"]
+
+
+def left_behind(place, *leaving):
+    for name in leaving:
+        (place / name).mkdir()
+        (place / name / "first.safetensors").write_text("half of it")
+    time.sleep(0.02)  # more than clocks of disks need to tell what came before
+
+
+ABANDONED = (".model.partial-7-0123abcd", ".model.trial-7-0123abcd", ".model.old-7-0123abcd")
+
+
+def test_what_killed_processes_left_is_deleted_by_the_next(tmp_path, monkeypatch):
+    others = [".other.partial-7-0123abcd", ".model.partial-mine", "model.partial-7-0123abcd"]
+    save(tmp_path / "model", 1)
+    left_behind(tmp_path, *ABANDONED, *others)
+    save(tmp_path / "model", 2)  # they may be at work: an hour has not gone by
+    assert names(tmp_path) == sorted([*ABANDONED, *others, "model"])
+    monkeypatch.setattr(folder_exchange, "_ABANDONED", 0.0)
+    save(tmp_path / "model", 3)
+    assert names(tmp_path) == sorted([*others, "model"])
+    assert ModelFolder.open(tmp_path / "model").manifest == {"value": 3}
+
+
+def test_a_disk_is_rid_of_what_killed_processes_left(mounted, monkeypatch):
+    monkeypatch.setattr(folder_exchange, "_ABANDONED", 0.0)
+    left_behind(mounted, ".disk.partial-7-0123abcd")
+    save(mounted, 1)
+    assert names(mounted) == ["first.safetensors", "lost+found", "manifest.json"]
+
+
+def test_an_old_model_stays_until_there_is_a_new_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder_exchange, "_ABANDONED", 0.0)
+    left_behind(tmp_path, *ABANDONED)
+    with folder_exchange.new_folder_for(tmp_path / "model"):
+        pass  # what was to be saved could not be
+    assert names(tmp_path) == [ABANDONED[-1]]
+    save(tmp_path / "model", 1)
+    time.sleep(0.02)
+    save(tmp_path / "model", 2)
+    assert names(tmp_path) == ["model"]
+
+
+def test_what_cannot_be_looked_at_hinders_no_model(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder_exchange, "_ABANDONED", 0.0)
+    (tmp_path / ABANDONED[0]).write_text("a file, which is no folder of ours")
+    left_behind(tmp_path, ABANDONED[1])
+    save(tmp_path / "model", 1)
+    assert names(tmp_path) == [ABANDONED[0], "model"]
+
+
+def test_a_model_is_on_the_disk_before_it_replaces_another(tmp_path, monkeypatch):
+    target, flushed = tmp_path / "model", []
+    flush = os.fsync
+
+    def watching(handle):
+        flushed.append(os.fstat(handle).st_ino)
+        flush(handle)
+        assert ModelFolder.open(target).manifest == {"value": 1}
+
+    monkeypatch.setattr(folder_exchange.os, "fsync", watching)
+    save(target, 1)
+    assert flushed == []  # nothing could be lost
+    save(target, 2)
+    assert set(flushed) == {place.stat().st_ino for place in (target, *target.iterdir())}
+    assert flushed[-1] == target.stat().st_ino
+
+
+@pytest.mark.parametrize("fault", [errno.ENOSPC, errno.EIO])
+def test_a_disk_that_refuses_late_leaves_the_old_model(tmp_path, monkeypatch, fault):
+    def refuse(handle):
+        raise OSError(fault, os.strerror(fault))
+
+    save(tmp_path / "model", 1)
+    monkeypatch.setattr(folder_exchange.os, "fsync", refuse)
+    with pytest.raises(ModelFolderError, match="was not saved to"):
+        save(tmp_path / "model", 2)
+    assert names(tmp_path) == ["model"]
+    assert ModelFolder.open(tmp_path / "model").manifest == {"value": 1}
+
+
+def test_file_systems_that_cannot_flush_take_models_all_the_same(tmp_path, monkeypatch):
+    def refuse(handle):
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(folder_exchange.os, "fsync", refuse)
+    save(tmp_path / "model", 1)
+    save(tmp_path / "model", 2)
+    assert ModelFolder.open(tmp_path / "model").manifest == {"value": 2}

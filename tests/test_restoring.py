@@ -60,8 +60,34 @@ def rewritten(source, target, keys, value):
 )
 def test_a_manifest_that_says_something_else_is_refused(saved, tmp_path, keys, value, message):
     path = rewritten(saved / "longtail", tmp_path / "model", ["manifest", *keys], value)
-    with pytest.raises(ModelFolderError, match=message):
+    with pytest.raises(ModelFolderError, match=message) as refused:
         longtail.load(path)
+    assert "written by longtail" not in str(refused.value)  # it was by this version
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [(["reads"], []), (["vectorizer"], {"min_df": 1}), (["scorer", "kind"], "oracle")],
+)
+def test_which_version_wrote_what_cannot_be_loaded_is_said(
+    saved, tmp_path, monkeypatch, keys, value
+):
+    monkeypatch.setattr("longtail.manifest.__version__", "99.1.2")
+    path = rewritten(saved / "longtail", tmp_path / "model", ["manifest", *keys], value)
+    both = rf"\. It was written by longtail 99\.1\.2, and this is {longtail.__version__}\.$"
+    with pytest.raises(ModelFolderError, match=both):
+        longtail.load(path)
+
+
+def test_a_model_of_another_version_is_loaded_where_its_parts_are_known(
+    saved, tmp_path, monkeypatch, capsys
+):
+    with monkeypatch.context() as later:
+        later.setattr("longtail.manifest.__version__", "99.1.2")
+        longtail.load(saved / "longtail").save(tmp_path / "model")
+    assert longtail.load(tmp_path / "model").predict("red wine", 1)[0][0] == "drink"
+    told = run(capsys, "inspect", tmp_path / "model")[1].splitlines()
+    assert told[1] == "saved by longtail 99.1.2"
 
 
 @pytest.mark.parametrize("size", [10**9, -1, 2.5, "20", True])

@@ -267,6 +267,13 @@ class TestResuming:
         assert stages_run(tmp_path, dataset("bus"))[1] == ALL_EPOCHS
         assert "has other training data. It is kept" in caplog.text
 
+    def test_another_version_starts_anew(self, tmp_path, caplog, monkeypatch):
+        with monkeypatch.context() as earlier:
+            earlier.setattr("longtail.estimators.estimator.__version__", "0.0.9")
+            killed(tmp_path, "module IV", 3)
+        assert stages_run(tmp_path)[1] == ALL_EPOCHS
+        assert "has longtail=0.0.9, not " in caplog.text
+
     def test_another_recipe_starts_anew(self, tmp_path, caplog):
         killed(tmp_path, "module IV", 3)
         data = dataset()

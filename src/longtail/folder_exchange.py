@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import errno
 import glob
+import math
 import os
+import re
 import secrets
 import shutil
 import time
@@ -34,8 +36,8 @@ __all__ = [
 ]
 
 _OF_A_DISK = "lost+found"
-_HIDDEN, _BEFORE = "partial", "old"
-_LONGEST_EXCHANGE, _MOMENT = 1.0, 0.001  # seconds
+_HIDDEN, _BEFORE, _TRIAL = "partial", "old", "trial"
+_LONGEST_EXCHANGE, _MOMENT, _ABANDONED = 1.0, 0.001, 3600.0  # seconds
 Found = TypeVar("Found")
 _REFUSALS = {errno.EBUSY, errno.EXDEV, errno.EACCES, errno.EPERM, errno.EROFS}
 _TAKEN = {errno.ENOTEMPTY, errno.EEXIST}
@@ -121,7 +123,7 @@ def _is_refused(target: Path) -> bool:
     container's image, which is on no disk of its own, stays where it is. Such are refused before
     the system finds out that the new name is taken.
     """
-    taken = hidden_beside(target, "trial")
+    taken = hidden_beside(target, _TRIAL)
     try:
         (taken / "taken").mkdir(parents=True)
         target.rename(taken)
@@ -191,6 +193,8 @@ def check_writable(target: Path) -> None:
 def new_folder_for(target: Path) -> Iterator[Path]:
     """Make a hidden folder on the same disk as `target`, to be filled and then exchanged.
 
+    What processes that were killed an hour ago or earlier have left of theirs is deleted first.
+
     Examples
     --------
     >>> import tempfile
@@ -206,9 +210,35 @@ def new_folder_for(target: Path) -> Iterator[Path]:
     partial = hidden_beside(target / target.name if is_fixed(target) else target, _HIDDEN)
     try:
         partial.mkdir(parents=True)
+        _delete_abandoned(partial, target)
         yield partial
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _delete_abandoned(partial: Path, target: Path) -> None:
+    """Delete the hidden folders of processes that were killed, each as large as a model.
+
+    An old folder only where there is a new one: who is killed between the two names leaves nothing
+    else.
+    """
+    ours = re.compile(
+        rf"\.{re.escape(target.name)}\.({_HIDDEN}|{_BEFORE}|{_TRIAL})-\d+-[0-9a-f]{{8}}"
+    )
+    with suppress(OSError):  # a place may be written to and not listed
+        found = [(place, ours.fullmatch(place.name)) for place in partial.parent.iterdir()]
+        has_new = target.is_dir()  # asked behind what was found: an exchange may go on
+        latest = partial.stat().st_ctime - _ABANDONED  # by this disk's clock
+        for place, match in found:
+            if match and (has_new or match[1] != _BEFORE) and _last_change(place) < latest:
+                shutil.rmtree(place, ignore_errors=True)
+
+
+def _last_change(folder: Path) -> float:
+    """Return when something of a folder was written or renamed; never, if that cannot be told."""
+    with suppress(OSError):  # it is gone, or another user's
+        return max(place.stat().st_ctime for place in (folder, *folder.iterdir()))
+    return math.inf
 
 
 def exchange(partial: Path, target: Path, *, last: str, old: Iterable[str]) -> None:
@@ -238,10 +268,29 @@ def exchange(partial: Path, target: Path, *, last: str, old: Iterable[str]) -> N
     ...     [file.name for file in target.iterdir()]
     ['manifest.json']
     """
+    if target.is_dir():  # else nothing can be lost, and nobody need wait for the disk
+        _flush(partial)
     if partial.parent == target:
         _exchange_files(partial, target, last, old)
     else:
         _exchange_folders(partial, target)
+
+
+def _flush(folder: Path) -> None:
+    """Wait until a folder's files are on the disk, before what they replace is deleted.
+
+    A machine that goes down some seconds after a rename has else the new names, and nothing in the
+    files; and some disks say only now that they are full.
+    """
+    for place in (*folder.iterdir(), folder):
+        handle = os.open(place, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # not on this file system, or not of folders
+                raise
+        finally:
+            os.close(handle)
 
 
 def _exchange_files(partial: Path, target: Path, last: str, old: Iterable[str]) -> None:

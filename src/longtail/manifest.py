@@ -75,11 +75,14 @@ class Manifest:
         Every other file of the folder, by name.
     checksum : str
         The SHA-256 of the manifest's content, and so of all: no other model has the same.
+    version : str
+        Of the longtail that wrote it.
     """
 
     content: Document
     files: dict[str, FileRecord]
     checksum: str
+    version: str
 
 
 def write_manifest(folder: Path, content: Document, names: Iterable[str]) -> None:
@@ -148,7 +151,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise ModelFolderError(f"{path} was changed after it was written. {RETRAIN}")
     try:
         files = {name: _as_record(path, name, entry) for name, entry in body["files"].items()}
-        return Manifest(body["manifest"], files, checksum)
+        return Manifest(body["manifest"], files, checksum, str(body["longtail_version"]))
     except (KeyError, TypeError, AttributeError) as error:
         raise ModelFolderError(f"{path} lacks a part ({error!r}). {RETRAIN}") from error
 

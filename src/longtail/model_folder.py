@@ -284,6 +284,8 @@ class ModelFolder:
         The size of every file but the manifest, in bytes.
     checksum : str
         Of the manifest, and so of all: no other model has the same.
+    version : str
+        Of the longtail that wrote it.
     """
 
     def __init__(
@@ -297,6 +299,7 @@ class ModelFolder:
         self.path = path
         self.manifest: Document = manifest.content
         self.checksum: str = manifest.checksum
+        self.version: str = manifest.version
         sizes = {name: file.size for name, file in manifest.files.items()}
         self.files: Mapping[str, int] = MappingProxyType(sizes)
         self.arrays = arrays

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
+from longtail import __version__
 from longtail.blend.candidates import SearchSizes
 from longtail.blend.encoded import EncodedScorer
 from longtail.blend.relations import RelationSizes
@@ -71,6 +72,18 @@ def parts_in(folder: ModelFolder) -> PredictorParts:
     ModelFolderError
         If a part is missing or damaged, or the parts do not fit each other.
     """
+    try:
+        return _parts_in(folder)
+    except ModelFolderError as error:
+        if folder.version == __version__:
+            raise
+        raise ModelFolderError(
+            f"{error} It was written by longtail {folder.version}, and this is {__version__}."
+        ) from error
+
+
+def _parts_in(folder: ModelFolder) -> PredictorParts:
+    """See `parts_in`."""
     manifest, arrays = folder.manifest, folder.arrays
     try:
         if not _checks_all_it_reads(manifest["scorer"]):

@@ -110,6 +110,7 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
         f"{', '.join(counts)}{_told_text(facts.get('n_set_aside', 0))}"
         f"{_changes_text(facts.get('label_changes', {}))}"
     )
+    result(f"saved by longtail {folder.version}")
     sizes = folder.sizes
     rows = [[name, bytes_text(size)] for name, size in sorted(sizes.items())]
     _section("Files", table(["file", "size"], [*rows, ["in all", bytes_text(sum(sizes.values()))]]))

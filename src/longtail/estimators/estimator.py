@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from longtail import __version__
 from longtail.data.copies import points_of_rows, without_copies
 from longtail.data.csr import with_entries
 from longtail.data.damping import chosen_power
@@ -315,7 +316,8 @@ class LabelEstimator(AnsweringEstimator):
         """Return what checkpoints of this training are known by."""
         space, kind = dataset.label_space, type(self)
         files = [digest_of_file(file) for file in self.files_read()]
-        settings = {"recipe": kind.__name__, **code_of(kind), "files": files, **self._settings()}
+        code = {"longtail": __version__, **code_of(kind)}  # another version may train otherwise
+        settings = {"recipe": kind.__name__, **code, "files": files, **self._settings()}
         about = (features, dataset.labels, dataset.texts, space.names, space.texts)
         return fingerprint(settings, *about, set_aside)
 
