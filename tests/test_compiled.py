@@ -381,6 +381,18 @@ def test_ids_out_of_bounds_are_passed_over(model):
             answers_or_refuses(scorer.to_arrays() | {name: damaged}, config, bags)
 
 
+def test_a_score_that_is_no_number_is_0(model):
+    scorer, bags = model.scorer, model.bags(TEXTS[:5])
+    arrays, config = scorer.to_arrays(), scorer.config()
+    names = [name for name in arrays if name.endswith("tail_weights") or "network/" in name]
+    assert len(names) > 1
+    for name in names:
+        damaged = np.full_like(arrays[name], np.nan)
+        ids, scores = CompiledScorer.from_parts(config, arrays | {name: damaged}).top_k(bags, 3)
+        np.testing.assert_array_equal(ids >= 0, scorer.top_k(bags, 3)[0] >= 0)
+        assert np.isfinite(scores[ids >= 0]).all()
+
+
 @pytest.mark.parametrize("wrong", [-1, 2**31 - 1, 100])
 def test_no_damaged_model_is_taken_apart(model, wrong):
     """To change labels or to compress takes all out, where an answer passes over what is wrong."""

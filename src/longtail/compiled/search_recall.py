@@ -81,7 +81,7 @@ def _walked(scorer: CompiledScorer, query: Floats, starts: Ids, scratch: AnswerS
     """Return the similarities of the labels that an answer would find, as `answer_bag` walks."""
     graph, walk, codes = scorer.parts.labels, scratch.label_walk, scratch.codes
     ids, similarities = scratch.found, scratch.found_similarities
-    scale = quantise(query, codes)
+    scale = np.float32(quantise(query, codes))  # Python makes a float of it
     walk_graph(codes, scale, graph, starts, 0, walk)
     size = walk_on(codes, scale, graph, starts, len(starts), walk)
     last = similarity_at(min(len(ids), size), codes, scale, graph, walk)

@@ -392,6 +392,8 @@ def _keep_best(
     for c in range(len(candidates)):
         label = candidates[c]
         score = blended[c] + tail_weights[label] + np.float32(0)  # -0.0 ties with 0.0
+        if not np.isfinite(score):
+            score = np.float32(0)  # of a damaged file
         if n_kept < len(ids) or score >= scores[n_kept - 1]:
             insert_sorted(ids, scores, n_kept, label, score)
             n_kept = min(n_kept + 1, len(ids))

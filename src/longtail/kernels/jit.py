@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 import numba
+from numba.core import types
 from numba.core.compiler_lock import global_compiler_lock
 
 from longtail.errors import LongtailError
@@ -130,7 +131,25 @@ def _compiled(function: F, **options: object) -> F:
         **options,
     )(function)
     compiled._cache = CodeCache(function, code_folders(_SOURCES))
+    compiled.get_call_template = _whatever_the_number(compiled.get_call_template)
     return cast("F", compiled)
+
+
+def _whatever_the_number(template_of: Callable[..., object]) -> Callable[..., object]:
+    """Let kernels that pass a constant to a kernel have the code for any whole number.
+
+    Else numba compiles it, and what it calls, for each constant, and once more for a variable.
+    """
+
+    def plain(kind: Any) -> Any:
+        return types.unliteral(kind) if isinstance(kind, types.IntegerLiteral) else kind
+
+    def template_of_any(args: Any, named: Any) -> object:
+        return template_of(
+            [plain(kind) for kind in args], {name: plain(kind) for name, kind in named.items()}
+        )
+
+    return template_of_any
 
 
 def n_usable_cores() -> int:
