@@ -24,6 +24,7 @@ from benchmarks import (
     named_in_texts,
     pair_tables,
     unlike_prose,
+    varied_texts,
 )
 from benchmarks.command import run
 from benchmarks.data_folder import drawn_points, read_both, read_train, texts_of
@@ -404,7 +405,7 @@ class TestSetsThatAreCut:
     """Of a set that is there; that of the tests is smaller than what the commands draw."""
 
     @pytest.mark.parametrize(
-        "command", ["copied_rows", "pair_tables", "long_strings", "unlike_prose"]
+        "command", ["copied_rows", "pair_tables", "long_strings", "unlike_prose", "varied_texts"]
     )
     def test_a_set_that_is_too_small(self, command, monkeypatch, capsys, data, tmp_path):
         code, out, error = told_by(f"benchmarks.{command}", monkeypatch, capsys, data, tmp_path)
@@ -444,6 +445,19 @@ class TestSetsThatAreCut:
         texts = {text for part in read_parts(data, 100, 20) for text, _ in part}
         typed = read_parts(tmp_path / "typos", 90, 10)[0]
         assert sum(text in texts for text, _ in typed) < len(typed) / 2
+
+    def test_variants_of_texts(self, monkeypatch, capsys, data, tmp_path):
+        monkeypatch.setattr(varied_texts, "N_TRAIN", 30)
+        monkeypatch.setattr(varied_texts, "N_TEST", 20)
+        assert told_by("benchmarks.varied_texts", monkeypatch, capsys, data, tmp_path)[0] == 0
+        once, _ = read_parts(tmp_path / "once", 30, 20)
+        order, words = (read_parts(tmp_path / name, 300, 20)[0] for name in ("order", "words"))
+        turned = [" ".join(sorted(text.split())) for text, _ in order]
+        assert sorted(set(turned)) == sorted({" ".join(sorted(text.split())) for text, _ in once})
+        assert len({text for text, _ in words}) > 100
+        assert sorted(map(str, (labels for _, labels in words))) == sorted(
+            str(labels) for _, labels in once * 10
+        )
 
     def test_copies_and_pairs(self, monkeypatch, capsys, data, tmp_path):
         for module in (copied_rows, pair_tables):

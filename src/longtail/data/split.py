@@ -33,7 +33,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["even_split", "feature_group_keys", "held_out_split", "text_group_keys"]
+__all__ = [
+    "even_split",
+    "feature_group_keys",
+    "held_out_split",
+    "split_of_groups",
+    "text_group_keys",
+]
 
 Rows: TypeAlias = "NDArray[np.int64]"
 Keys: TypeAlias = "NDArray[np.uint64]"
@@ -84,7 +90,31 @@ def held_out_split(
     """
     if not 0 < fraction < 1:
         raise InputError(f"`fraction` must lie between 0 and 1, got {fraction}.")
-    group_of_row = _groups(texts_or_features)
+    return split_of_groups(_groups(texts_or_features), fraction, seed)
+
+
+def split_of_groups(group_of_row: Rows, fraction: float, seed: int) -> tuple[Rows, Rows]:
+    """Split points such that each group stays on one side: see `held_out_split`.
+
+    Parameters
+    ----------
+    group_of_row : int64 (n_points,)
+        The number of each point's group, from 0.
+    fraction : float
+    seed : int
+
+    Returns
+    -------
+    train_rows, held_out_rows : ndarray of int64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.data.split import split_of_groups
+    >>> train, held_out = split_of_groups(np.array([0, 0, 1, 1, 2, 2]), 0.4, seed=0)
+    >>> len(train), len(held_out), len(set(held_out // 2))
+    (4, 2, 1)
+    """
     n_points, group_sizes = len(group_of_row), np.bincount(group_of_row)
     n_wanted = max(1, round(fraction * n_points))
     # Groups that are too large to be held out are never drawn; else they would block the rest.

@@ -10,7 +10,8 @@ import numpy as np
 
 from longtail.data.damping import unit_rows_of_power
 from longtail.data.point_input import InputKind
-from longtail.data.split import even_split, held_out_split
+from longtail.data.split import even_split, held_out_split, split_of_groups
+from longtail.data.variants import groups_of_variants
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def held_out_rows(
     seed: int,
     *,
     reads_label_texts: bool = False,
+    bags: csr_array | None = None,
 ) -> tuple[Rows, Rows]:
     """Return which points to learn from, and which are held out: enough, or none.
 
@@ -67,6 +69,9 @@ def held_out_rows(
     asked for, too, and points with labels never seen teach it; what is asked of the labels that
     have examples, parts of these teach: see `n_in_part`.
 
+    Where nearly all points are variants of others, as texts made of others by leaving words out
+    are, all variants of one are held out together (`groups_of_variants`).
+
     Parameters
     ----------
     points : TextColumn, or csr_array (n_points, n_features)
@@ -75,6 +80,8 @@ def held_out_rows(
     seed : int
     reads_label_texts : bool
         Whether labels without points can be found by their texts.
+    bags : csr_array of float32 (n_points, n_features), optional
+        Rows of unit length, by which variants are known.
 
     Returns
     -------
@@ -97,6 +104,8 @@ def held_out_rows(
         with suppress(InputError):  # nearly all points alike: none can be held out
             if is_even:
                 train, held = even_split(points, labels, share, seed)
+            elif (group_of_row := _groups_of_variants(bags, labels)) is not None:
+                train, held = split_of_groups(group_of_row, share, seed)
             else:
                 train, held = held_out_split(points, share, seed)
     return (train, held) if labels[train].nnz else nothing  # to learn from, else
@@ -201,6 +210,19 @@ def are_even(n_points_of: NDArray[np.int64]) -> bool:
         rate = mean * (1 - math.exp(-rate))
     of_chance = mean * (1 + rate - mean)
     return mean < FEW and bool(numbers.var() < EVEN * of_chance or mean == 1)
+
+
+def _groups_of_variants(bags: csr_array | None, labels: csr_array) -> Rows | None:
+    """Return the groups that variants of one point make, if nearly all points are of that kind.
+
+    None, too, where each label has as many groups as the next: then the groups are what labels are,
+    and none would be learnt from that lost one.
+    """
+    group_of_row = None if bags is None else groups_of_variants(bags, labels)
+    if group_of_row is None:
+        return None
+    _, first_rows = np.unique(group_of_row, return_index=True)
+    return None if are_even(_n_points_of(labels[first_rows])) else group_of_row
 
 
 def _n_points_of(labels: csr_array) -> NDArray[np.int64]:

@@ -75,6 +75,7 @@ def split_data(
         _n_wanted(settings, dataset, set_aside),
         settings.random_state,
         reads_label_texts=reads_label_texts,
+        bags=encoded.features,
     )
     is_labelled = np.diff(dataset.labels.indptr) > 0
     seen, shown = train[is_labelled[train]], held[is_labelled[held]]
