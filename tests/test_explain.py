@@ -117,6 +117,11 @@ def test_long_texts_are_looked_at_in_part(model):
     assert 0 < len(model.explain(text, k=1).labels[0].words) <= 64
 
 
+def test_what_tells_is_found_wherever_it_stands_in_a_long_text(model):
+    text = " ".join([*(f"page{number}" for number in range(200)), "wine"])
+    assert "wine" in effects(model.explain(text, k=1).labels[0])
+
+
 @pytest.mark.parametrize(
     "recipe",
     [

@@ -13,7 +13,7 @@ from longtail.data.bags import Bags
 from longtail.data.characters import as_text, character_classes, code_points
 from longtail.data.text_column import shown_texts, well_formed
 from longtail.errors import InputError, named
-from longtail.kernels.text import CHARACTERS, PAIR, UNSPACED, CharacterClass, mark_words
+from longtail.kernels.text import CHARACTERS, PAIR, UNSPACED, WORD, CharacterClass, mark_words
 from longtail.restriction import LEAST_STEP, ranked_candidates
 from longtail.scorers.protocols import KnowsPoints
 
@@ -127,7 +127,7 @@ def explain(
     model : Predictor
         Trained on texts.
     text : str
-        Of more than 64 different words, the first 64 are looked at.
+        Of more than 64 different words, the 64 that weigh most in its bag are looked at.
     k : int
         Labels to explain.
     restriction : Restriction, optional
@@ -211,7 +211,7 @@ def _without_each_word(
     vectorizer: TextVectorizer, text: str, bags: Bags
 ) -> tuple[list[str], list[Bags]]:
     """Return the words that the model knows something of, and the bag of the text without each."""
-    words = words_of(text)[:MOST_WORDS]
+    words = _weightiest(vectorizer, words_of(text), bags)
     runs = [] if bags.texts is None else _runs_of(text)
     owners = [_owners(vectorizer, column, words) for column in bags.columns.tolist()]
     known, without = [], []
@@ -226,6 +226,23 @@ def _without_each_word(
             rest = rest._replace(texts=np.array([shorter], np.object_))
         without.append(rest)
     return known, without
+
+
+def _weightiest(vectorizer: TextVectorizer, words: list[str], bags: Bags) -> list[str]:
+    """Return the words that weigh most, in the order of the text.
+
+    The first words of a long text are often the same in all texts, and tell nothing.
+    """
+    if len(words) <= MOST_WORDS:
+        return words
+    weight_of = {
+        vectorizer.token(column): value
+        for column, value in zip(bags.columns.tolist(), bags.values.tolist(), strict=True)
+        if vectorizer.kinds_[column] == WORD
+    }
+    weights = np.array([weight_of.get(word, 0.0) for word in words])
+    chosen = np.argsort(-weights, kind="stable")[:MOST_WORDS]
+    return [words[place] for place in np.sort(chosen).tolist()]
 
 
 def _without(bags: Bags, kept: NDArray[np.bool_]) -> Bags:

@@ -64,9 +64,11 @@ def groups_of_variants(points: csr_array, labels: csr_array) -> Rows | None:
     """
     alike = _PointsOfSets(labels)
     tried = alike.labelled[evenly_spaced(min(N_TRIED, len(alike.labelled)), len(alike.labelled))]
-    n_alone = sum(not _has_variant(points, row, alike.rows_like(row)) for row in tried.tolist())
-    if n_alone > MOST_ALONE * len(tried):
-        return None
+    n_alone = 0
+    for row in tried.tolist():
+        n_alone += not _has_variant(points, row, alike.rows_like(row))
+        if n_alone > MOST_ALONE * len(tried):
+            return None
     group_of_row = np.arange(points.shape[0])
     for rows in alike.sets():
         if 1 < len(rows) <= MOST_ALIKE:
