@@ -142,7 +142,7 @@ def _whatever_the_number(template_of: Callable[..., object]) -> Callable[..., ob
     """
 
     def plain(kind: Any) -> Any:
-        return types.unliteral(kind) if isinstance(kind, types.IntegerLiteral) else kind
+        return kind.literal_type if isinstance(kind, types.IntegerLiteral) else kind
 
     def template_of_any(args: Any, named: Any) -> object:
         return template_of(
