@@ -9,7 +9,7 @@ CODE := $(VENV)/.compiled
 # them reads all that it imports as source.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test lint types other-code unit format clean
+.PHONY: install demo test lint types other-code unit thorough format clean
 
 install: $(CODE)
 
@@ -45,6 +45,10 @@ other-code: $(STAMP)
 # Two processes on two cores: more threads in each would only wait for one another.
 unit: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 2 --durations 10
+
+# What takes long, and is tested by `make test` in nearly all that it is for.
+thorough: install
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m thorough
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -168,7 +168,11 @@ def points():
         ({}, 1),
         ({"first_level": 8, "n_children": 2, "leaf_size": 3, "beam_size": 4}, 3),
         ({"hidden_layers": (16,)}, 1),
-        ({"hidden_layers": (24, 16), "first_level": 8, "n_children": 4, "leaf_size": 5}, 2),
+        pytest.param(
+            {"hidden_layers": (24, 16), "first_level": 8, "n_children": 4, "leaf_size": 5},
+            2,
+            marks=pytest.mark.thorough,
+        ),
         ({"clip": 2.0}, 1),
         ({"average_after": 3}, 1),
     ],
@@ -213,7 +217,7 @@ def test_each_level_stops_by_held_out_points(points, levels, n_levels):
     ("changes", "stage"),
     [
         ({}, "level 2: level"),
-        ({"n_learners": 2}, "learner 2: level 1: level"),
+        pytest.param({"n_learners": 2}, "learner 2: level 1: level", marks=pytest.mark.thorough),
         ({"clip": 1.5, "average_after": 1, "hidden_layers": (16, 8)}, "level 2: level"),
     ],
     ids=["one tree", "second learner", "all else"],

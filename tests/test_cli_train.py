@@ -420,7 +420,9 @@ def test_the_folder_where_one_is_can_be_trained_into(place, capsys, tmp_path, mo
     assert not (tmp_path / "here" / ".checkpoint").exists()
 
 
-@pytest.mark.parametrize(("flag", "is_said"), [("-O", False), ("-OO", True)])
+@pytest.mark.parametrize(
+    ("flag", "is_said"), [pytest.param("-O", False, marks=pytest.mark.thorough), ("-OO", True)]
+)
 def test_settings_without_docstrings_say_why_nothing_is_said_of_them(flag, is_said):
     code = """
 from longtail.cli.settings import settings_help

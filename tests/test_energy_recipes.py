@@ -381,6 +381,7 @@ class TestReranker:
         assert entry["loss"] > 0
         assert entry["quality"] <= 0
 
+    @pytest.mark.thorough
     def test_each_training_behind_a_recipe_has_checkpoints_of_its_own(self, tmp_path):
         random = np.random.default_rng(0)
         X = sp.csr_array(random.random((1100, 40)) < 0.1).astype(np.float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -282,6 +283,8 @@ class TestNotice:
             event = SimpleNamespace(data={"dispatcher": dispatcher})
             with heard_by(heard.append):
                 (notice.on_start if step > 0 else notice.on_end)(event)
+            assert gc.isenabled() == (notice._depth == 0)
+        gc.enable()
         return heard
 
     OURS = "longtail.kernels.text"

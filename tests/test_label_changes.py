@@ -156,7 +156,9 @@ def test_labels_of_one_vector_are_kept_with_their_bias(monkeypatch):
     np.testing.assert_array_equal(search_bias_of(fewer.label_index)[places], bias[kept])
 
 
-@pytest.mark.parametrize("storage", ["float32", "float16", "int8"])
+@pytest.mark.parametrize(
+    "storage", ["float32", pytest.param("float16", marks=pytest.mark.thorough), "int8"]
+)
 def test_graphs_of_labels_and_points_are_changed(storage, tmp_path, monkeypatch):
     """What is saved answers as what was changed, and much as a model with graphs built anew."""
     monkeypatch.setattr(stored, "EXACT_BELOW", 2)

@@ -74,7 +74,9 @@ def data():
     return points, named(test, np.arange(N_TEST))
 
 
-@pytest.mark.parametrize("recipe", [NGAME, LongtailClassifier])
+@pytest.mark.parametrize(
+    "recipe", [pytest.param(NGAME, marks=pytest.mark.thorough), LongtailClassifier]
+)
 def test_what_is_new_is_not_trusted_for_being_new(data, recipe, monkeypatch):
     monkeypatch.setattr(longtail_recipe, "FEW_POINTS", 0)  # the sources do not learn again
     train, (texts, names) = data

@@ -67,6 +67,7 @@ def of_two(train):
     return folder
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_train_the_model_of_one(recipe, train, of_two, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cpu, "get_capabilities", dict)

@@ -84,7 +84,7 @@ class TestFeatureNames:
     def test_are_kept_with_the_model(self, model, tmp_path):
         model.save(tmp_path / "model")
         saved = load(tmp_path / "model")
-        for loaded in (saved, saved.compressed("float16")):
+        for loaded in (saved, saved.compressed("int8")):
             assert loaded.feature_names_in_ == self.NAMES
             named = loaded.predict(Table(self.X, self.NAMES))
             assert named == loaded.predict(self.X) == loaded.predict(csr_array(self.X))

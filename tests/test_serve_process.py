@@ -205,6 +205,7 @@ def test_a_hang_up_ends_no_worker_that_starts(text_model_path):
     assert "Traceback" not in err
 
 
+@pytest.mark.thorough
 def test_workers_may_take_long_to_start_and_one_that_is_killed_is_soon_replaced(
     text_model_path, tmp_path, monkeypatch
 ):

@@ -12,7 +12,7 @@
   `vocabulary_arrays`; what a model reads of a point: `point_input`
 - Ready-made features: `damping`, `dense_columns`, chosen by `agreement`; what their columns are
   called: `feature_names`
-- Which points, and how often: `split`, `copies`, `weighted_draws`
+- Which points, and how often: `split`, `variants`, `copies`, `weighted_draws`
 """
 
 from __future__ import annotations

@@ -37,5 +37,5 @@ How numbers are kept: `rows`, `half_numbers`, `byte_rows`, `packed_codes`, `pack
 
 How code is written out for a processor: `instructions`, `lanes`, `sparse_lanes`, `byte_products`,
 `prefetch`, `exponential`; random numbers in it: `random_bits`. How it is compiled, kept and called:
-`jit`, `code_cache`, `handle`, `arrays`, `growing`.
+`jit`, `code_cache`, `held_signals`, `handle`, `arrays`, `growing`.
 """

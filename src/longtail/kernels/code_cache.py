@@ -13,6 +13,7 @@ it takes code from disk, it loads all that compiling needs, for a third of a sec
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import random
@@ -292,13 +293,14 @@ class CodeCache:
 class _CompilingNotice(event.Listener):  # type: ignore[misc]  # numba has no types
     """Says once that code is being compiled, if that takes more than a moment.
 
-    numba compiles one function at a time, and within it those that it calls.
+    numba compiles one function at a time, and within it those that it calls. To look for garbage
+    among all that it makes, and throws away at the end, would take a tenth of the time.
     """
 
     def __init__(self) -> None:
         self._depth = 0
         self._began = self._spent = 0.0
-        self._has_said = False
+        self._has_said = self._collects = False
 
     def on_start(self, begun: event.Event) -> None:
         """Take the time of the outermost function."""
@@ -307,6 +309,8 @@ class _CompilingNotice(event.Listener):  # type: ignore[misc]  # numba has no ty
         now = time.perf_counter()
         if self._depth == 0:
             self._began = now
+            self._collects = gc.isenabled()
+            gc.disable()
         self._depth += 1
         if self._spent + now - self._began > SECONDS_IN_SILENCE and not self._has_said:
             self._has_said = True
@@ -318,6 +322,8 @@ class _CompilingNotice(event.Listener):  # type: ignore[misc]  # numba has no ty
             self._depth -= 1
             if self._depth == 0:
                 self._spent += time.perf_counter() - self._began
+                if self._collects:
+                    gc.enable()
 
 
 def _is_ours(what: event.Event) -> bool:

@@ -27,6 +27,7 @@ def signals_held_back() -> Iterator[None]:
     --------
     >>> import signal
     >>> from longtail.kernels.held_signals import signals_held_back
+    >>> before = signal.signal(signal.SIGINT, signal.default_int_handler)
     >>> try:
     ...     with signals_held_back():
     ...         signal.raise_signal(signal.SIGINT)
@@ -35,6 +36,7 @@ def signals_held_back() -> Iterator[None]:
     ...     print("stopped")
     done
     stopped
+    >>> _ = signal.signal(signal.SIGINT, before)
     """
     if threading.current_thread() is not threading.main_thread():
         yield
