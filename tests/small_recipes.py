@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
 from longtail.data.from_python import labels_from
@@ -122,6 +123,21 @@ RECIPES = {
 }
 # Those that take texts alone.
 READ_WORDS = {name for name in RECIPES if "CNN" in name or "Attention" in name} - {"ICNN"}
+# Other settings of a recipe, or parts of others in the framework.
+VARIANTS = {
+    "Astec, as in code",
+    "Astec3",
+    "Bonsai",
+    "DeepXMLKimCNN",
+    "DeepXMLMACH",
+    "DeepXMLXMLCNN",
+    "XMLCNNClassifier, along the embedding",
+    "XTransformer, linear matcher",
+}
+CASES = {
+    name: pytest.param(make, id=name, marks=[pytest.mark.thorough] * (name in VARIANTS))
+    for name, make in RECIPES.items()
+}
 
 
 THINGS = {

@@ -433,9 +433,10 @@ def test_damage_gets_no_new_checksum(folder, tmp_path, capsys, command):
     assert not out.exists()
 
 
-def test_random_bytes_in_any_array(model):
+@pytest.mark.parametrize("dtype", KINDS)
+def test_random_bytes_in_any_array(model, dtype):
     random = np.random.default_rng(0)
-    scorer = model.compressed("float16").scorer
+    scorer = model.compressed(dtype).scorer
     bags, config = model.bags(TEXTS[:20]), scorer.config()
     for name, array in scorer.to_arrays().items():
         noise = np.frombuffer(random.bytes(array.nbytes), array.dtype).reshape(array.shape)

@@ -24,13 +24,13 @@ from longtail.errors import InputError, ModelFolderError
 from longtail.recipes.astec import Astec
 from small_comparisons import same_arrays
 from small_recipes import (
+    CASES,
     CLASSES,
     DENSE,
     IDS,
     LABELS,
     NAMES,
     READ_WORDS,
-    RECIPES,
     SMALL,
     SPACE,
     TEXTS,
@@ -47,22 +47,19 @@ FORMS = {
 }
 
 
-@pytest.fixture(params=RECIPES.values(), ids=RECIPES.keys())
+@pytest.fixture(params=CASES.values())
 def make(request):
     """A recipe, not fitted."""
     return request.param
 
 
-@pytest.fixture(
-    params=[recipe for name, recipe in RECIPES.items() if name not in READ_WORDS],
-    ids=[name for name in RECIPES if name not in READ_WORDS],
-)
+@pytest.fixture(params=[case for name, case in CASES.items() if name not in READ_WORDS])
 def make_for_matrices(request):
     """A recipe that takes features as well as texts, not fitted."""
     return request.param
 
 
-@pytest.fixture(scope="module", params=RECIPES.values(), ids=RECIPES.keys())
+@pytest.fixture(scope="module", params=CASES.values())
 def fitted(request):
     """A recipe, fitted on texts and names."""
     return request.param().fit(TEXTS, NAMES)

@@ -12,10 +12,10 @@ from longtail.classifiers.listed_points import (
     points_listing,
     problems_of,
     require_shortlists,
+    stopping_of,
 )
 from longtail.data.rows import as_rows, row_norms
 from longtail.kernels.dense_dual_coordinate import train_dense_machines
-from longtail.kernels.dual_coordinate import Stopping
 from longtail.kernels.jit import over_row_chunks
 from longtail.scorers.label_vectors import LabelVectors
 
@@ -90,7 +90,7 @@ class DenseOneVsRest:
         candidates = points_listing(shortlists, n_labels)
         problems = problems_of(labels, candidates, np.arange(n_labels))
         seed = run.seed_for("one versus rest")
-        stopping = Stopping(self.cost, self.tolerance, self.max_passes, 0.0, seed)
+        stopping = stopping_of(self.cost, self.tolerance, self.max_passes, 0.0, seed)
         found = np.zeros((n_labels, points.shape[1]), np.float32), np.zeros(n_labels, np.float32)
         squared_norms, bounds = row_norms(points) ** 2, equal_parts(problems)
 

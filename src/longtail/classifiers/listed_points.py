@@ -10,7 +10,7 @@ from longtail.data.csr import csr_from_rows
 from longtail.data.rows import binary, offsets_and_indices, row_norms
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
-from longtail.kernels.dual_coordinate import Problems
+from longtail.kernels.dual_coordinate import Problems, Stopping
 from longtail.kernels.shortlists import points_of_listed
 from longtail.kernels.sparse_points import Points
 
@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
     from longtail.data.rows import Rows
 
-__all__ = ["equal_parts", "for_solvers", "points_listing", "problems_of", "require_shortlists"]
+__all__ = [
+    "equal_parts",
+    "for_solvers",
+    "points_listing",
+    "problems_of",
+    "require_shortlists",
+    "stopping_of",
+]
 
 N_PARTS = 64  # of the work, for the threads to take one by one; each copies its points
 
@@ -98,8 +105,22 @@ def problems_of(
     >>> problems.positives.tolist(), problems.candidates.tolist()
     ([0, 1, 1], [0, 1])
     """
-    groups = group_of_label.astype(np.int32, copy=False)
+    groups = np.ascontiguousarray(group_of_label, np.int32)
     return Problems(*_lists(labels.T.tocsr()), *_lists(candidates), groups)
+
+
+def stopping_of(
+    cost: float, tolerance: float, max_passes: int, prune: float, seed: int
+) -> Stopping:
+    """Return what solvers stop by, of the types that they are compiled for.
+
+    Examples
+    --------
+    >>> from longtail.classifiers.listed_points import stopping_of
+    >>> stopping_of(1, 0.1, 10, 0, seed=3)
+    Stopping(cost=1.0, tolerance=0.1, max_passes=10, prune=0.0, seed=3)
+    """
+    return Stopping(float(cost), float(tolerance), int(max_passes), float(prune), seed)
 
 
 def _lists(rows: csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

@@ -14,10 +14,11 @@ from longtail.classifiers.listed_points import (
     points_listing,
     problems_of,
     require_shortlists,
+    stopping_of,
 )
 from longtail.data.rows import as_rows
 from longtail.errors import InputError
-from longtail.kernels.dual_coordinate import Stopping, train_machines
+from longtail.kernels.dual_coordinate import train_machines
 from longtail.kernels.jit import over_row_chunks
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
@@ -160,7 +161,7 @@ class SparseOneVsRest:
         rows: csr_array = as_rows("features", features)
         points = for_solvers(rows)
         problems = problems_of(labels, candidates, group_of_label)
-        stopping = Stopping(self.cost, self.tolerance, self.max_passes, self.prune, seed)
+        stopping = stopping_of(self.cost, self.tolerance, self.max_passes, self.prune, seed)
         bounds = equal_parts(problems)
         bias, n_kept = np.empty(labels.shape[1], np.float32), np.empty(labels.shape[1], np.int64)
         found: dict[int, tuple[NDArray[np.int32], NDArray[np.float32]]] = {}

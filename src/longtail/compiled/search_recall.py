@@ -9,7 +9,6 @@ import numpy as np
 from longtail.compiled.parts import dimension_of
 from longtail.compiled.scratch import new_scratch
 from longtail.index.exact import ExactIndex
-from longtail.kernels.arrays import read_only
 from longtail.kernels.code_search import (
     nearest_members,
     similarity_at,
@@ -120,4 +119,4 @@ def _starts(scorer: CompiledScorer, near: Ids) -> Ids:
     labels = [scorer.labels_of_point(int(row))[: sizes.n_near_labels] for row in rows]
     found = np.unique(np.concatenate([np.zeros(0, np.int32), *labels]))
     nodes = scorer.parts.heads[0].row_of_label[found]
-    return read_only(nodes[nodes >= 0][: sizes.n_near_labels], np.int32)
+    return np.array(nodes[nodes >= 0][: sizes.n_near_labels], np.int32)
