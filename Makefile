@@ -40,12 +40,11 @@ types: $(STAMP)
 
 other-code: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet tests/test_estimators.py \
-		-k "form_of_y and names and not (DEXA or Longtail)"
+		-k "form_of_y and names and not (DEXA or Siamese or Longtail)"
 
-# Three processes on two cores, since one of them often waits for a server; more threads in each would
-# only wait for one another.
+# Two processes on two cores: more threads in each would only wait for one another.
 unit: install
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --max-worker-restart 2 --durations 10
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 2 --durations 10
 
 # What takes long, and is tested by `make test` in nearly all that it is for.
 thorough: install

@@ -173,8 +173,8 @@ def points():
             2,
             marks=pytest.mark.thorough,
         ),
-        ({"clip": 2.0}, 1),
-        ({"average_after": 3}, 1),
+        pytest.param({"clip": 2.0}, 1, marks=pytest.mark.thorough),
+        pytest.param({"average_after": 3}, 1, marks=pytest.mark.thorough),
     ],
     ids=["flat", "tree", "its own width", "two layers", "clipped", "averaged"],
 )

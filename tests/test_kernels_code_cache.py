@@ -387,6 +387,7 @@ sys.stdout.write(f"\\n{code} {len(compiled)}")
         return done.stdout.splitlines()[-1]
 
 
+@pytest.mark.thorough
 def test_after_compile_neither_training_nor_answers_compile_anything(tmp_path, capsys):
     """On real data that is searched by graphs, with label texts that are read from a file."""
     if not os.access(Path(code_cache.__file__).parent / "__pycache__", os.W_OK):

@@ -322,7 +322,10 @@ def test_points_stay_where_they_are_however_often_labels_come_and_go(whole):
     np.testing.assert_array_equal(nearest[-1], nearest[0])
 
 
-@pytest.mark.parametrize(("dtype", "atol"), [("float32", 0), ("float16", 1e-4), ("int8", 0.2)])
+@pytest.mark.parametrize(
+    ("dtype", "atol"),
+    [("float32", 0), pytest.param("float16", 1e-4, marks=pytest.mark.thorough), ("int8", 0.2)],
+)
 def test_a_compiled_model_expands_to_itself(whole, dtype, atol):
     compiled = CompiledScorer.of(expanded(whole.scorer), dtype)
     again = CompiledScorer.of(expanded(compiled), dtype)

@@ -79,7 +79,10 @@ def test_who_sends_no_whole_head_is_not_waited_for(text_model_path):
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize(("keep_alive", "least", "most"), [(0.4, 0.2, 4.5), (6.5, 5.5, 15)])
+@pytest.mark.parametrize(
+    ("keep_alive", "least", "most"),
+    [(0.4, 0.2, 4.5), pytest.param(6.5, 5.5, 15, marks=pytest.mark.thorough)],
+)
 def test_a_silent_connection_is_kept_for_as_long_as_it_is_said(
     text_model_path, keep_alive, least, most
 ):

@@ -27,6 +27,7 @@ from longtail.serve import Limits, runner
 from serving import COMMAND, ask, counted, launched, server, until, wait_for
 
 
+@pytest.mark.thorough
 def test_counts_are_kept_where_the_user_wants_them(text_model_path, tmp_path, monkeypatch):
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", f"{tmp_path}/counts")
     with server(text_model_path, "--workers", 2) as (_, port):
@@ -192,6 +193,7 @@ def test_code_is_compiled_before_there_are_workers(text_model_path, monkeypatch)
     assert done == [load(text_model_path).n_labels, "workers"]
 
 
+@pytest.mark.thorough
 def test_a_hang_up_ends_no_worker_that_starts(text_model_path):
     with starting_workers(text_model_path) as (process, port):
         for _ in range(4):
