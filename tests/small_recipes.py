@@ -133,6 +133,7 @@ VARIANTS = {
     "DeepXMLKimCNN",
     "DeepXMLMACH",
     "DeepXMLXMLCNN",
+    "ICNN",
     "SPEN",
     "XMLCNNClassifier, along the embedding",
     "XTransformer, linear matcher",
