@@ -30,6 +30,7 @@ def pytest_collection_finish() -> None:
     """Look for no garbage among what is imported by now, for a tenth of the tests' time."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)  # and rarely among what comes
 
 
 pytest_collect_file = Sybil(

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -173,8 +174,13 @@ def _called_by_python(node):
         yield from _called_by_python(child)
 
 
+@cache
 def _inner_kernels(path):
     """Names of the kernels of a file that Python must not call."""
+    return set(_names_of_inner_kernels(path))
+
+
+def _names_of_inner_kernels(path):
     for node in ast.parse(path.read_text("utf-8")).body:
         if isinstance(node, ast.FunctionDef) and any(map(_is_compiled, node.decorator_list)):
             inner = any(
@@ -198,11 +204,10 @@ def test_python_calls_no_inner_kernel():
             and (node.module or "").startswith("longtail.kernels")
             for alias in node.names
         }
-        inner = set(_inner_kernels(path))
-        inner |= {
+        inner = _inner_kernels(path) | {
             name
             for name, source in imported.items()
-            if source.exists() and name in set(_inner_kernels(source))
+            if source.exists() and name in _inner_kernels(source)
         }
         assert not inner & set(_called_by_python(tree)), path
 

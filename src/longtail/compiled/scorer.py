@@ -67,7 +67,7 @@ class CompiledScorer:
     >>> from longtail.compiled.scorer import CompiledScorer
     >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
     >>> model = LongtailClassifier().fit(texts, labels).predictor_
-    >>> scorer = CompiledScorer.of(expanded(model.scorer), "float16")
+    >>> scorer = CompiledScorer.of(expanded(model.scorer), "int8")
     >>> scorer.top_k(model.bags(["wine", ""]), 2)[0].tolist()
     [[0, 1], [-1, -1]]
     """
