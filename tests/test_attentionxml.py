@@ -218,7 +218,11 @@ def test_each_level_stops_by_held_out_points(points, levels, n_levels):
     [
         ({}, "level 2: level"),
         pytest.param({"n_learners": 2}, "learner 2: level 1: level", marks=pytest.mark.thorough),
-        ({"clip": 1.5, "average_after": 1, "hidden_layers": (16, 8)}, "level 2: level"),
+        pytest.param(
+            {"clip": 1.5, "average_after": 1, "hidden_layers": (16, 8)},
+            "level 2: level",
+            marks=pytest.mark.thorough,
+        ),
     ],
     ids=["one tree", "second learner", "all else"],
 )
@@ -255,6 +259,7 @@ def test_one_hidden_layer_is_saved_without_a_second(points):
     assert not {name for name in names if "second" in name}
 
 
+@pytest.mark.thorough
 def test_a_mean_of_weights_is_what_early_stopping_looks_at(points):
     texts, labels = points
     settings = {**SMALL, "held_out": 0.2, "patience": 50}
@@ -290,6 +295,7 @@ def test_settings_that_cannot_be_are_refused(points, settings, message):
         AttentionXML(**settings).fit(points[0][:50], points[1][:50])
 
 
+@pytest.mark.thorough
 def test_learners_have_trees_of_their_own_and_the_mean_of_their_probabilities(points, tmp_path):
     texts, labels = points
     settings = {**SMALL, **SHALLOW, "epochs": 3, "held_out": 0}

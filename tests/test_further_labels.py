@@ -98,7 +98,8 @@ def test_write_further(seed, size, n_starts, share, is_biased):
     graph, label_of_row, head = labels_with_vectors(random, is_biased=is_biased)
     head_scale = np.float32(share * head.scale)
     query = np.zeros(DIMENSION, np.int8)
-    scale = quantise(read_only(random.standard_normal(DIMENSION), np.float32), query)
+    point = read_only(random.standard_normal(DIMENSION), np.float32)
+    scale = np.float32(quantise(point, query))  # else all is compiled for another type
     starts = np.zeros(n_starts, np.int32)
     walk = new_walk(graph, 8, n_starts, n_logged=N_NODES)
     walk_graph(query, scale, graph, starts, 0, walk)

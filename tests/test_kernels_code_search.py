@@ -30,12 +30,14 @@ from small_graphs import random_graph
 SEEDS = st.integers(0, 10_000)
 FEW = settings(max_examples=25, deadline=None)
 NO_SCALES = read_only(np.zeros(0), np.float32)
+NO_STARTS = np.zeros(0, np.int32)
 DIMENSION = 64
 
 
 def query_codes(point):
+    """The codes and their scale, of the very types that answers have: no code is compiled anew."""
     codes = np.zeros(DIMENSION, np.int8)
-    return codes, quantise(point, codes)
+    return codes, np.float32(quantise(point, codes))
 
 
 def coded(vectors, neighbours, entries, *, has_rows=True, bias=NO_BIAS):
@@ -115,7 +117,7 @@ def test_a_graph_whose_entries_are_all_nodes_finds_the_nearest(
     codes, scale = query_codes(point)
     ids, near = np.empty(k, np.int32), np.empty(k, np.float32)
     walk = new_walk(graph, max(20, k), n_starts)
-    starts = read_only(random.integers(0, n, n_starts), np.int32)
+    starts = random.integers(0, n, n_starts).astype(np.int32)
     for _ in range(2):  # the second walk uses the scratch of the first
         size = walk_graph(codes, scale, graph, starts, n_starts, walk)
         filled = nearest_members(point, codes, scale, graph, size, walk, ids, near)
@@ -133,7 +135,7 @@ def test_a_walk_ends_where_all_of_its_beam_is_followed(seed, n, beam, is_biased)
         seed, n, 5, min(n, 9), is_biased=is_biased
     )
     walk = new_walk(graph, beam, 4)
-    size = walk_graph(query, scale, graph, graph.entries, 0, walk)
+    size = walk_graph(query, scale, graph, NO_STARTS, 0, walk)
     found = nodes_in(walk, size)
     assert products[found].tolist() == sorted(products[found].tolist(), reverse=True)
     assert len(set(found)) == size
@@ -150,7 +152,7 @@ def test_a_walk_ends_where_all_of_its_beam_is_followed(seed, n, beam, is_biased)
 def test_a_walk_goes_on_from_further_nodes(seed, n, n_starts):
     graph, neighbours, products, (query, scale) = random_coded(seed, n, 3, 9)
     random = np.random.default_rng(seed)
-    starts = read_only(random.permutation(n)[:n_starts], np.int32)
+    starts = random.permutation(n)[:n_starts].astype(np.int32)
     walk = new_walk(graph, n, n_starts)
     walk_graph(query, scale, graph, starts, 0, walk)
     size = walk_on(query, scale, graph, starts, n_starts, walk)
@@ -164,7 +166,7 @@ def test_a_longer_beam_takes_what_the_first_one_left_out(seed, n, wide):
     graph, _, products, (query, scale) = random_coded(seed, n, 0, n)
     walk = new_walk(graph, 8, 0, n_logged=n)
     longer = walk._replace(keys=new_keys(wide))
-    size = walk_graph(query, scale, graph, graph.entries, 0, walk)
+    size = walk_graph(query, scale, graph, NO_STARTS, 0, walk)
     size = walk_wider(query, scale, graph, size, walk, longer)
     found = nodes_in(longer, size)
     assert len(set(found)) == size == (min(n, wide) if n > 8 else n)
@@ -178,7 +180,7 @@ def test_a_longer_beam_takes_what_the_first_one_left_out(seed, n, wide):
 def test_a_longer_beam_finds_more():
     graph, neighbours, products, (query, scale) = random_coded(3, 400, 6, 20)
     walk = new_walk(graph, 16, 0, n_logged=400)
-    size = walk_graph(query, scale, graph, graph.entries, 0, walk)
+    size = walk_graph(query, scale, graph, NO_STARTS, 0, walk)
     narrow = nodes_in(walk, size)
     longer = walk._replace(keys=new_keys(96))
     wide = nodes_in(longer, walk_wider(query, scale, graph, size, walk, longer))
@@ -190,7 +192,7 @@ def test_a_longer_beam_finds_more():
 def test_homes_are_those_of_the_nearest_nodes():
     graph, _, _, (query, scale) = random_coded(0, 50, 0, 50)
     walk = new_walk(graph, 8)
-    size = walk_graph(query, scale, graph, graph.entries, 0, walk)
+    size = walk_graph(query, scale, graph, NO_STARTS, 0, walk)
     homes = read_only(np.arange(50)[::-1], np.int32)
     starts = np.full(5, -1, np.int32)
     assert first_homes(walk, 3, homes, starts) == 3
@@ -266,7 +268,7 @@ def test_a_walk_from_copies_of_the_entries_is_one_from_the_entries(seed, n, n_en
     found = []
     for own in (graph, graph._replace(entry_codes=NO_CODES, entry_bias=NO_BIAS)):
         walk = new_walk(own, n, n_logged=2 * n)
-        size = walk_graph(query, scale, own, graph.entries, 0, walk)
+        size = walk_graph(query, scale, own, NO_STARTS, 0, walk)
         found.append(nodes_in(walk, size))
         logged = walk.log[1 : 1 + walk.log[0]]
         assert len(set(logged.tolist())) == len(logged) >= size
@@ -277,5 +279,5 @@ def test_entries_of_a_damaged_file_lead_nowhere_else():
     graph, _, _, (query, scale) = random_coded(0, 40, 4, 9)
     entries = read_only([-1, 2**31 - 1, *graph.entries[2:]], np.int32)
     walk = new_walk(graph, 16)
-    size = walk_graph(query, scale, graph._replace(entries=entries), entries, 0, walk)
+    size = walk_graph(query, scale, graph._replace(entries=entries), NO_STARTS, 0, walk)
     assert all(0 <= node < 40 for node in nodes_in(walk, size))

@@ -60,7 +60,7 @@ def sparse(matrix, *, packed=False):
     rows, columns = np.nonzero(matrix)
     ids = pack_ids(columns, matrix.shape[1]) if packed else columns
     return SparseRows(
-        read_only(starts, np.int64),
+        read_only(starts, np.int32 if packed else np.int64),  # as models have them
         read_only(ids, np.uint8 if packed else np.int32),
         read_only(matrix[rows, columns], np.float32),
         NO_SCALES,
@@ -79,7 +79,7 @@ def test_row_dot(kind, seed, size):
     vectors = random.standard_normal((3, size)).astype(np.float32)
     query = read_only(random.standard_normal(size), np.float32)
     rows, numbers = stored(vectors, kind)
-    found = [row_dot(query, rows, row) for row in range(3)]
+    found = [row_dot(query, rows, row) for row in np.arange(3, dtype=np.int32)]
     np.testing.assert_allclose(found, numbers.astype(np.float64) @ query, atol=1e-4)
     np.testing.assert_allclose(numbers, vectors, atol=0.03)
 
@@ -194,12 +194,12 @@ def test_split_margins(seed, n_features, n_labels):
     random = np.random.default_rng(seed)
     weights = some_sparse(random, (n_labels, n_features), 0.8)
     point = some_sparse(random, n_features, random.choice([0.05, 0.5]))
-    columns = np.flatnonzero(point).astype(np.int32)
+    columns = read_only(np.flatnonzero(point), np.int32)
     wanted = random.permutation(n_labels)[:11].astype(np.int32)
     is_common = random.random(n_features) < random.choice([0, 0.5, 1])
     rows, slots = split(weights, is_common), np.zeros(n_labels + N_MORE_SLOTS, np.uint16)
     dense, margins = np.zeros(is_common.sum() + 1, np.float32), np.empty(len(wanted), np.float32)
-    own = columns, point[columns]
+    own = columns, read_only(point[columns], np.float32)
     common_margins(*own, rows, wanted, dense, margins)
     expected = weights[wanted] @ (point * is_common)
     np.testing.assert_allclose(margins, expected, rtol=1e-5, atol=1e-5)
@@ -216,11 +216,11 @@ def test_matches_and_links(seed, n_labels):
     texts = some_sparse(random, (n_labels, 20), min(0.3, 30 / n_labels))
     links = some_sparse(random, (3, n_labels), min(0.3, 30 / n_labels))
     point = some_sparse(random, 20)
-    columns = np.flatnonzero(point).astype(np.int32)
+    columns = read_only(np.flatnonzero(point), np.int32)
     scratch = np.zeros(n_labels, np.float32)
     ids, best = np.zeros(3, np.int32), np.zeros(3, np.float32)
     rare = sparse(texts.T, packed=bool(seed % 2))
-    n_added = add_products(columns, point[columns], rare, scratch)
+    n_added = add_products(columns, read_only(point[columns], np.float32), rare, scratch)
     n = best_sums(columns, rare, n_added, scratch, np.float32(1 / 3), ids, best)
     products = texts @ point
     assert n_added == np.count_nonzero(texts[:, columns])
@@ -260,8 +260,8 @@ def test_votes_of_texts(seed, n_labels, size, scale):
     random = np.random.default_rng(seed)
     texts = some_sparse(random, (n_labels, 20), min(0.3, 30 / n_labels))
     point, sums = some_sparse(random, 20), np.zeros(n_labels, np.float32)
-    columns, rare = np.flatnonzero(point).astype(np.int32), sparse(texts.T, packed=True)
-    n_added = add_products(columns, point[columns], rare, sums)
+    columns, rare = read_only(np.flatnonzero(point), np.int32), sparse(texts.T, packed=True)
+    n_added = add_products(columns, read_only(point[columns], np.float32), rare, sums)
     votes = np.where(random.random(n_labels) < 0.5, 0, random.integers(-1, 3, n_labels))
     votes, was = votes.astype(np.float32), votes.astype(np.float32)
     voted = np.zeros(n_labels, np.int32)
@@ -289,7 +289,7 @@ def test_votes_of_texts(seed, n_labels, size, scale):
 
 def test_no_texts_have_no_votes():
     none, rare = np.zeros(0, np.float32), sparse(np.zeros((0, 3)), packed=True)
-    columns, voted = np.array([2], np.int32), np.zeros(3, np.int32)
+    columns, voted = read_only([2], np.int32), np.zeros(3, np.int32)
     arguments = (columns, rare, 0, none, np.float32(20), voted[:1], np.zeros(1, np.float32))
     assert run_vote_by_text(*arguments, np.zeros(3, np.float32), voted, 0) == 0
 
@@ -309,15 +309,15 @@ def test_the_vector_of_a_bag(kind, seed, size, n):
         np.testing.assert_allclose(unpacked_rows(again[0], again[1][:, None], size), numbers, 1e-5)
     else:
         tokens, numbers = stored(vectors, kind)
-    columns = np.sort(random.choice(12, n, replace=False)).astype(np.int32)
-    values = random.random(n).astype(np.float32)
+    columns = read_only(np.sort(random.choice(12, n, replace=False)), np.int32)
+    values = read_only(random.random(n), np.float32)
     point = np.empty(size, np.float32)
     assert unit_bag_vector(columns, values, tokens, point)
     point_of_all = point.copy()
     expected = values.astype(np.float64) @ numbers[columns]
     np.testing.assert_allclose(point, expected / np.linalg.norm(expected), atol=1e-4)
     assert not unit_bag_vector(columns[:0], values[:0], tokens, point)
-    bags, points = np.array([0, 0, n, n + 1], np.int32), np.full((3, size), 7, np.float32)
+    bags, points = read_only([0, 0, n, n + 1], np.int32), np.full((3, size), 7, np.float32)
     unit_bag_vectors(bags, columns, values, tokens, 0, 2, points)
     np.testing.assert_array_equal(points, [np.zeros(size), point_of_all, np.full(size, 7)])
 

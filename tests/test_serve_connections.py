@@ -43,6 +43,7 @@ def closed_after(connection):
     return time.monotonic() - started, b"".join(parts)
 
 
+@pytest.mark.thorough
 def test_who_sends_no_whole_head_is_not_waited_for(text_model_path):
     head = b"GET /healthz HTTP/1.1\r\nhost: x\r\n"
     with server(text_model_path, "--max-seconds", 1) as (process, port):
@@ -103,6 +104,7 @@ def status_of(connection, request):
     return response.status
 
 
+@pytest.mark.thorough
 def test_what_comes_behind_an_answer_does_not_shorten_the_silence(text_model_path):
     head = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\n"
     wrong_path, wrong_method = head.replace(b"dict", b""), head.replace(b"POST", b"PUT")
@@ -137,6 +139,7 @@ def many_answers_asked_for(port):
         yield connection, n_asked
 
 
+@pytest.mark.thorough
 def test_who_takes_nothing_of_an_answer_is_cut_off(text_model_path):
     with server(text_model_path, "--max-seconds", 1, "--keep-alive", 60) as (process, port):
         with many_answers_asked_for(port) as (connection, _):
@@ -151,6 +154,7 @@ def test_who_takes_nothing_of_an_answer_is_cut_off(text_model_path):
     assert (process.returncode, "Traceback" in err) == (0, False)
 
 
+@pytest.mark.thorough
 def test_who_takes_answers_slowly_gets_them_all(text_model_path):
     with (
         server(text_model_path, "--max-seconds", 1, "--keep-alive", 60) as (_, port),
@@ -166,6 +170,7 @@ def test_who_takes_answers_slowly_gets_them_all(text_model_path):
 
 
 @pytest.mark.parametrize("offered", ["h2c", "websocket"])
+@pytest.mark.thorough
 def test_who_offers_another_protocol_gets_this_one_and_no_advice_is_logged(
     text_model_path, offered
 ):

@@ -36,6 +36,7 @@ def test_counts_are_kept_where_the_user_wants_them(text_model_path, tmp_path, mo
     assert (tmp_path / "counts").exists()
 
 
+@pytest.mark.thorough
 def test_counts_that_someone_deletes_are_told_by_each_process(
     text_model_path, tmp_path, monkeypatch
 ):
@@ -137,6 +138,7 @@ def test_a_server_whose_streams_are_closed_ends_as_any_other(text_model_path, st
     assert "Assertion" not in err
 
 
+@pytest.mark.thorough
 def test_a_proxy_may_take_its_path_away_or_leave_it(text_model_path):
     with server(text_model_path, "--root-path", "labels/") as (_, port):
         for path in ("/predict", "/labels/predict"):
@@ -231,6 +233,7 @@ def test_workers_may_take_long_to_start_and_one_that_is_killed_is_soon_replaced(
     assert f"Worker {victim} has ended by SIGKILL, which the system sends where" in err
 
 
+@pytest.mark.thorough
 def test_workers_that_cannot_start_end_the_server(text_model_path, tmp_path, monkeypatch):
     """Each would fail as the one before: of a machine that has no threads left, for example."""
     broken = (
@@ -281,6 +284,7 @@ def workers_of(process):
     return [int(child) for child, line in lines.items() if b"spawn_main" in line.read_bytes()]
 
 
+@pytest.mark.thorough
 def test_ctrl_c_while_workers_start_prints_no_traceback(text_model_path):
     with starting_workers(text_model_path) as (process, _):
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
@@ -288,6 +292,7 @@ def test_ctrl_c_while_workers_start_prints_no_traceback(text_model_path):
     assert (process.returncode, "Traceback" in err) == (0, False)
 
 
+@pytest.mark.thorough
 def test_workers_that_are_stopped_before_their_server_are_not_replaced(text_model_path):
     with server(text_model_path, "--workers", 2) as (process, _):
         process.send_signal(signal.SIGSTOP)
@@ -369,6 +374,7 @@ def test_a_port_that_another_server_takes_meanwhile_is_said():
             runner._listener(config)
 
 
+@pytest.mark.thorough
 def test_clients_may_come_before_the_workers_have_started(text_model_path):
     with starting_workers(text_model_path) as (_, port):
         socket.create_connection(("127.0.0.1", port), timeout=20).close()
