@@ -21,6 +21,7 @@ from benchmarks import (
     ablation,
     copied_rows,
     few_points,
+    imperfect_labels,
     named_in_texts,
     pair_tables,
     unlike_prose,
@@ -195,7 +196,10 @@ ON_TEXTS = {
 }
 
 
-@pytest.mark.parametrize("name", ON_TEXTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.thorough] * (name == "tail")) for name in ON_TEXTS],
+)
 def test_what_asks_held_out_training_points(name, monkeypatch, capsys, data):
     places = (data / "train.jsonl.gz", "--labels", data / "labels.txt.gz")
     code, out, _ = told_by(f"benchmarks.{name}", monkeypatch, capsys, *places, *ON_TEXTS[name])
@@ -405,7 +409,15 @@ class TestSetsThatAreCut:
     """Of a set that is there; that of the tests is smaller than what the commands draw."""
 
     @pytest.mark.parametrize(
-        "command", ["copied_rows", "pair_tables", "long_strings", "unlike_prose", "varied_texts"]
+        "command",
+        [
+            "copied_rows",
+            "imperfect_labels",
+            "long_strings",
+            "pair_tables",
+            "unlike_prose",
+            "varied_texts",
+        ],
     )
     def test_a_set_that_is_too_small(self, command, monkeypatch, capsys, data, tmp_path):
         code, out, error = told_by(f"benchmarks.{command}", monkeypatch, capsys, data, tmp_path)
@@ -445,6 +457,28 @@ class TestSetsThatAreCut:
         texts = {text for part in read_parts(data, 100, 20) for text, _ in part}
         typed = read_parts(tmp_path / "typos", 90, 10)[0]
         assert sum(text in texts for text, _ in typed) < len(typed) / 2
+
+    def test_labels_that_are_spoilt(self, monkeypatch, capsys, data, tmp_path):
+        monkeypatch.setattr(imperfect_labels, "N_TRAIN", 100)
+        monkeypatch.setattr(imperfect_labels, "N_TEST", 20)
+        asked = (data, tmp_path)
+        assert told_by("benchmarks.imperfect_labels", monkeypatch, capsys, *asked)[0] == 0
+        right, test = (dict(part) for part in read_parts(tmp_path / "right", 100, 20))
+        for name, least, most in (("wrong", 5, 40), ("very-wrong", 25, 75)):
+            spoilt, asked_of = read_parts(tmp_path / name, 100, 20)
+            assert dict(asked_of) == test
+            assert least < sum(right[text] != sorted(labels) for text, labels in spoilt) < most
+        for name, least, most in (("missing", 80, 98), ("many-missing", 45, 80)):
+            assert least < len(read_parts(tmp_path / name, 20, 20)[0]) < most
+        without = read_parts(tmp_path / "unlabelled", 100, 20)[0]
+        assert 30 < sum(not labels for _, labels in without) < 70
+        for part in read_parts(tmp_path / "everywhere", 100, 20):
+            assert sum("whatever it is" in labels for _, labels in part) > 0.8 * len(part)
+        for _, labels in read_parts(tmp_path / "synonyms", 100, 20)[0]:
+            assert all(label.endswith((" group", " kind")) for label in labels)
+        for name in ("codes", "swapped"):
+            others, _ = read_parts(tmp_path / name, 100, 20)
+            assert [len(labels) for _, labels in others] == [len(own) for own in right.values()]
 
     def test_variants_of_texts(self, monkeypatch, capsys, data, tmp_path):
         monkeypatch.setattr(varied_texts, "N_TRAIN", 30)
