@@ -433,6 +433,7 @@ def test_a_fault_of_ours_is_a_sentence_and_what_was_sent_is_not_logged(
     with caplog.at_level(logging.INFO, "longtail.serve"):
         status, sentence = refusal(asked("POST", "/predict", {"text": "secret\nline"}))
     assert (status, "secret" in sentence) == (500, False)
+    assert "500" in DOCUMENT["paths"]["/predict"]["post"]["responses"]
     assert "RuntimeError" in caplog.text
     assert "secret" not in caplog.text
     asked.close()

@@ -29,6 +29,7 @@ REFUSALS = {
     "408": "The body did not arrive in time.",
     "413": "The body, a text or a list is too long.",
     "415": "The body is compressed; send it as it is.",
+    "500": "Something went wrong in the server, whose log says what.",
     "503": "There is no usable model, the server is busy, or the answer took too long.",
 }
 
