@@ -55,9 +55,9 @@ class DeepXMLWith(OfArchitecture):
 
     n_meta_labels: int = Astec.n_meta_labels
     surrogate_epochs: int = 15
-    surrogate_learning_rate: float = 0.05
+    surrogate_learning_rate: float = Astec.surrogate_learning_rate
     extreme_epochs: int = 15
-    extreme_learning_rate: float = 0.1
+    extreme_learning_rate: float = Astec.extreme_learning_rate
     batch_size: int = 256
     n_near_labels: int = NearestLabels.n_near_labels
     n_near_points: int = NearestLabels.n_near_points
