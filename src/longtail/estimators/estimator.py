@@ -95,9 +95,9 @@ class LabelEstimator(AnsweringEstimator):
         Share of the training points on which score fusion and calibration are chosen, and by which
         a recipe with `patience` stops; at most 2,500 points, near-identical texts kept together.
         None are held out with 0, of few points, and of some sets with equally many examples of each
-        label. Then weights of scores are built in, or learnt, as probabilities are, from parts of
-        points that were trained on; where labels have many points, from whole ones, by which
-        probabilities are too high.
+        label. Then probabilities, and weights of scores unless these are fixed, are learnt from
+        parts of the training points; where labels have many points, from whole points, which makes
+        probabilities too high.
     random_state : int
         Seed of everything random: same seed and same number of cores, same model.
     device : str

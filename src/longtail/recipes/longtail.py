@@ -89,12 +89,10 @@ class LongtailClassifier(RerankedEstimator):
         C of the linear classifiers: how much an error counts against the length of the weights.
     pieces : {"no", "beginnings", "all"} or None
         Which pieces of words linear classifiers look at, beside words and pairs: what words begin
-        with, such as ``<wine``, or all. None takes some where labels have more than 20 points on
-        average, or more than 5 and there are at most 50,000 points; of rarer labels they tell
-        nothing, and else too little for their time. It takes all of them, of any number of points,
-        where labels have more than 5 on average and fewer than 4 words and pairs of a text tell
-        anything: of short texts, of scripts without spaces between words, and of texts most of
-        whose words no other has.
+        with, such as ``<wine``, or all. None takes beginnings where labels have more than 20 points
+        on average, or more than 5 of up to 50,000 points: of rarer labels, pieces tell nothing. It
+        takes all where labels have more than 5 and texts have fewer than 4 known words and pairs,
+        as short texts, scripts without spaces and texts full of unknown words have.
     n_found : int or None
         Labels with the largest logits of their vectors, which are scored by all sources. None takes
         30, and 150 where words have 80 pieces and more: of strings, vectors tell little.
