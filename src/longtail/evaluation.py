@@ -143,7 +143,10 @@ def _check_labels(dataset: Dataset, known: LabelSpace) -> None:
     """Raise InputError for labels of which the model knows none, and warn where it knows few."""
     ids = dataset.labels.indices
     if not len(ids):
-        raise InputError("No point of the test set has a label, so nothing can be measured.")
+        raise InputError(
+            "No point of the test set has a label, so nothing can be measured. Pass points with "
+            "labels."
+        )
     if ids.min() >= known.n_labels:
         raise InputError(
             f"None of the labels of the test set is one of the model's {known.n_labels:,}. Names "
