@@ -53,6 +53,10 @@ class LongtailClassifier(RerankedEstimator):
 
     Parameters
     ----------
+    tail : float or None
+        How much rare labels are preferred: that times ``log(1 / propensity)`` is added to a label's
+        score. A little gains PSP@k for next to nothing of P@k; about 1 ranks for PSP@k. None takes
+        .3 where labels have texts, and .5 where they have none.
     min_df : int or None
         How many texts of points and labels a token must be in to be kept. None takes 1, but 2 of
         pairs of words for up to 50,000 points, and of pieces of strings, if most of the longest
@@ -105,16 +109,14 @@ class LongtailClassifier(RerankedEstimator):
     beam : int
         Width of the search: a wider one finds more, and takes longer.
     symbols : bool or None
-        Whether runs of symbols, such as ``:`` between two digits, are words, too. None looks, of up
-        to 1,000 labels with 10 points and more on average, whether they tell these apart.
-    tail : float or None
-        That times the logarithm of a label's inverse propensity is added to its score. A little
-        gains PSP@k for next to nothing of P@k; about 1 ranks for PSP@k. None takes .3 where labels
-        have texts, and .5 where they have none.
+        Whether runs of symbols, such as ``:`` between two digits, are words, too. None tries, where
+        there are up to 1,000 labels with 10 points or more on average, whether they tell these
+        apart.
     held_out : float
-        Share of the points on which the blend is learnt: at most 9,000 of up to 50,000 points,
-        where the sources then learn from them too; beyond, a fiftieth, from 2,500 to 10,000. Of 60
-        points and more at least 20. With none it is a weighted sum, learnt from trained-on points.
+        Share of the points that are held out for the blend to learn from: of up to 50,000 points at
+        most 9,000, from which the sources learn in the end, too; of more points a fiftieth, from
+        2,500 to 10,000. Of 60 points and more at least 20. With 0 the blend is a weighted sum,
+        learnt from points that the sources have seen.
     storage : {"int8", "float16", "float32"}
         How the model keeps its numbers: see `Predictor.compressed`. float16 answers as float32
         does; int8 needs half of its bytes, and moves P@1 by about .1.
