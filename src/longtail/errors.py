@@ -240,7 +240,7 @@ def require_positive(name: str, value: int) -> None:
 
 
 def named(thing: object, *, first: bool = False) -> str:
-    """Return what kind of thing this is, behind "a" or "an"; `first` in the sentence.
+    """Return the type of a thing behind "a" or "an", capitalised where it is `first` in a sentence.
 
     Examples
     --------

@@ -129,7 +129,7 @@ def answers_to(
 
 
 def _in_ids_of(known: LabelSpace, dataset: Dataset, pairs: csr_array) -> csr_array:
-    """Return pairs to set aside, which have the label ids of a data set, in those of a model."""
+    """Return pairs to set aside, a data set's label ids replaced by a model's."""
     if pairs.shape != dataset.labels.shape:
         raise InputError(
             f"`set_aside` has the shape {pairs.shape}, but the labels of the test set have "

@@ -329,6 +329,6 @@ def as_storage(name: str) -> StorageType:
 
 
 def _handle_of(parts: Answerer) -> Any:
-    """Return a handle, filled up with heads: else code is compiled for each number of them."""
+    """Return a handle, always with as many heads: else code is compiled for each number of them."""
     filled = parts.heads + parts.heads[:1] * (MOST_HEADS - len(parts.heads))
     return handle_of(parts._replace(heads=filled))
