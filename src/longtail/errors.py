@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "interruptible",
     "named",
     "needs_extra",
+    "require_one_of",
     "require_positive",
     "source_name",
 ]
@@ -221,6 +222,23 @@ def interruptible() -> Iterator[None]:
         if cause is None or cause is error:
             raise
         raise cause from None
+
+
+def require_one_of(name: str, value: object, choices: Collection[object]) -> None:
+    """Raise InputError for what is none of the words, or other values, that there are.
+
+    Examples
+    --------
+    >>> from longtail.errors import require_one_of
+    >>> require_one_of("storage", "int8", ("float32", "int8"))
+    >>> require_one_of("storage", "int7", ("float32", "int8"))
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: storage must be one of 'float32', 'int8', got 'int7'.
+    """
+    if value not in choices:
+        allowed = ", ".join(map(repr, choices))
+        raise InputError(f"{name} must be one of {allowed}, got {value!r}.")
 
 
 def require_positive(name: str, value: int) -> None:

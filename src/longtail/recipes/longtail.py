@@ -10,7 +10,7 @@ from longtail.blend.linear_source import Pieces
 from longtail.blend.shared_space import SharedSpace
 from longtail.blend.token_traits import n_words_known
 from longtail.compiled.scorer import StorageType
-from longtail.errors import InputError
+from longtail.errors import require_one_of
 from longtail.estimators.estimator import VERY_FEW_POINTS
 from longtail.estimators.holding_out import LEAST_HELD_OUT
 from longtail.estimators.symbol_trial import symbols_tell
@@ -158,13 +158,8 @@ class LongtailClassifier(RerankedEstimator):
     def check(self) -> None:
         """See `LabelEstimator.check`."""
         super().check()
-        for name, choices in {
-            "storage": get_args(StorageType),
-            "pieces": (None, *get_args(Pieces)),
-        }.items():
-            if (given := getattr(self, name)) not in choices:
-                allowed = ", ".join(map(repr, choices))
-                raise InputError(f"{name} must be one of {allowed}, got {given!r}.")
+        require_one_of("storage", self.storage, get_args(StorageType))
+        require_one_of("pieces", self.pieces, (None, *get_args(Pieces)))
 
     def looks_at_label_texts(self) -> bool:
         """See `LabelEstimator`."""
