@@ -40,7 +40,7 @@ def test_neighbours_of_labels_and_tokens_are_shown(name, place, capsys):
         capsys, "inspect", place / "model", "--label", "drinks"
     )
     assert "no token 'winr'" in refused(capsys, "inspect", place / "model", "--token", "winr")
-    assert "has no tokens" in refused(capsys, "inspect", place / "sparse", "--token", "wine")
+    assert "Omit --token" in refused(capsys, "inspect", place / "sparse", "--token", "wine")
 
 
 def test_checksums_are_verified_when_asked(place, capsys):

@@ -213,7 +213,7 @@ def test_code_compiled_for_labels_with_names_answers_for_those_without(model):
 
 
 def test_what_cannot_be_compressed_says_so(model):
-    with pytest.raises(InputError, match="kept as one of"):
+    with pytest.raises(InputError, match="dtype must be one of"):
         model.compressed("int4")
     own = Parabel(n_threads=1).fit(TEXTS, NAMES).predictor_
     with pytest.raises(InputError, match="Only a model of the default recipe"):

@@ -305,7 +305,7 @@ def test_no_damaged_byte_of_a_folder_is_an_error_of_another_kind(tmp_path, name)
     [
         ("{", "is not a saved data set"),
         ("[" * 100_000, "is not a saved data set"),
-        ("[]", "does not describe a data set"),
+        ("[]", r"does not describe a data set of longtail\. Make one"),
         ('{"format": "other"}', "does not describe a data set"),
         ('{"format": "longtail-dataset", "format_version": 2}', "format version 2"),
         ('{"format": "longtail-dataset", "format_version": 1}', "is damaged"),

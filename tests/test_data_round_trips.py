@@ -162,10 +162,10 @@ def test_writing_needs_the_right_contents(tmp_path):
     texts = text_dataset(["x"], [[0]], ["a"])
     features = Dataset(None, csr_array([[1.0]]), csr_array([[1.0]]), LabelSpace(1))
     for name in ("a.jsonl", "a.tsv", "a.csv", "a.ft"):
-        with pytest.raises(InputError, match="this data set has features"):
+        with pytest.raises(InputError, match=r"this data set has features\. Use 'repository'"):
             features.write(tmp_path / name)
     for keywords in ({"format": "repository"}, {"format": "svmlight"}, {"labels_path": "Y.txt"}):
-        with pytest.raises(InputError, match="this data set has texts"):
+        with pytest.raises(InputError, match=r"this data set has texts\. Use 'json-lines'"):
             texts.write(tmp_path / "a.txt", **keywords)
     with pytest.raises(InputError, match="does not show the format"):
         texts.write(tmp_path / "a.txt")

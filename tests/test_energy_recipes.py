@@ -450,7 +450,7 @@ class TestReranker:
 
     def test_refuses_another_name(self, points):
         (X, Y), _ = points
-        with pytest.raises(InputError, match="spen, icnn, or none"):
+        with pytest.raises(InputError, match="reranker must be one of None, 'spen', 'icnn'"):
             Parabel(reranker="crf").fit(X, Y)
 
 

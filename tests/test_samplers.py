@@ -75,6 +75,8 @@ def test_chance_follows_the_seed(name):
 
 def test_in_batch_mines_nothing():
     assert mined(InBatch()).shape == (N_POINTS, 0)
+    with pytest.raises(TypeError):
+        InBatch(size=5)  # of nothing there is no number
 
 
 def test_uniform_is_uniform():

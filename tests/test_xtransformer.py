@@ -364,14 +364,16 @@ def test_parts_may_be_words_on_the_command_line():
     with pytest.raises(InputError, match="'features', 'embeddings', 'texts', got 'nothing'"):
         check_settings(XTransformer(indexers=("nothing",)))
     assert parse_settings(XTransformer, ["matcher=neural"]) == {"matcher": "neural"}
-    with pytest.raises(InputError, match="matcher may be 'linear', 'neural', got 'nothing'"):
+    with pytest.raises(
+        InputError, match="matcher must be one of 'linear', 'neural', got 'nothing'"
+    ):
         check_settings(XTransformer(matcher="nothing"))
     with pytest.raises(InputError, match="matcher must be an object, got the class NeuralMatcher"):
         check_settings(XTransformer(matcher=NeuralMatcher))
     losses = parse_settings(NGAME, ["encoder_loss=softmax", "classifier_loss=triplet"])
     modules = NGAME(**losses).encoder_module(100), NGAME(**losses).classifier_module(100)
     assert [type(part.loss) for part in modules] == [DecoupledSoftmax, TripletLoss]
-    with pytest.raises(InputError, match="encoder_loss may be 'triplet'"):
+    with pytest.raises(InputError, match="encoder_loss must be one of 'triplet'"):
         check_settings(NGAME(encoder_loss="square"))
     assert "indexers =" in settings_help(XTransformer, "xtransformer")
 

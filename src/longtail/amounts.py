@@ -6,7 +6,7 @@ __all__ = ["bytes_text", "counted", "time_text"]
 
 
 def counted(number: int, thing: str) -> str:
-    """Return a number of things, of which one is only one.
+    """Return a number and what it counts, in the plural unless there is one.
 
     Examples
     --------

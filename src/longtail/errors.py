@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "interruptible",
     "named",
     "needs_extra",
+    "require_one_of",
     "require_positive",
     "source_name",
 ]
@@ -223,6 +224,23 @@ def interruptible() -> Iterator[None]:
         raise cause from None
 
 
+def require_one_of(name: str, value: object, choices: Collection[object]) -> None:
+    """Raise InputError for what is none of the words, or other values, that there are.
+
+    Examples
+    --------
+    >>> from longtail.errors import require_one_of
+    >>> require_one_of("storage", "int8", ("float32", "int8"))
+    >>> require_one_of("storage", "int7", ("float32", "int8"))
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: storage must be one of 'float32', 'int8', got 'int7'.
+    """
+    if value not in choices:
+        allowed = ", ".join(map(repr, choices))
+        raise InputError(f"{name} must be one of {allowed}, got {value!r}.")
+
+
 def require_positive(name: str, value: int) -> None:
     """Raise InputError for a count below 1.
 
@@ -240,7 +258,7 @@ def require_positive(name: str, value: int) -> None:
 
 
 def named(thing: object, *, first: bool = False) -> str:
-    """Return what kind of thing this is, behind "a" or "an"; `first` in the sentence.
+    """Return the type of a thing behind "a" or "an", capitalised where it is `first` in a sentence.
 
     Examples
     --------

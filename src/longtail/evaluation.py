@@ -129,7 +129,7 @@ def answers_to(
 
 
 def _in_ids_of(known: LabelSpace, dataset: Dataset, pairs: csr_array) -> csr_array:
-    """Return pairs to set aside, which have the label ids of a data set, in those of a model."""
+    """Return pairs to set aside, a data set's label ids replaced by a model's."""
     if pairs.shape != dataset.labels.shape:
         raise InputError(
             f"`set_aside` has the shape {pairs.shape}, but the labels of the test set have "
@@ -143,7 +143,10 @@ def _check_labels(dataset: Dataset, known: LabelSpace) -> None:
     """Raise InputError for labels of which the model knows none, and warn where it knows few."""
     ids = dataset.labels.indices
     if not len(ids):
-        raise InputError("No point of the test set has a label, so nothing can be measured.")
+        raise InputError(
+            "No point of the test set has a label, so nothing can be measured. Pass points with "
+            "labels."
+        )
     if ids.min() >= known.n_labels:
         raise InputError(
             f"None of the labels of the test set is one of the model's {known.n_labels:,}. Names "

@@ -287,7 +287,7 @@ def _without_word(text: str, runs: Sequence[_Run], word: str) -> str:
 
 
 def _owners(vectorizer: TextVectorizer, column: int, words: Sequence[str]) -> set[str] | None:
-    """Return the words with each of which a token would go, or None if none could take it away.
+    """Return the words that a text loses a token without; None if no single word takes it away.
 
     A pair goes with either word; a piece that several words share goes with none.
     """

@@ -342,7 +342,7 @@ def _is_moved(target: Path, before: Path) -> bool:
 
 
 def read_whole(folder: Path, last: str, read: Callable[[], Found]) -> Found:
-    """Return what is read of a folder that may be exchanged meanwhile, of one alone.
+    """Read a folder that may be exchanged meanwhile: all that is returned is of one version.
 
     Parameters
     ----------
@@ -385,7 +385,7 @@ def read_whole(folder: Path, last: str, read: Callable[[], Found]) -> Found:
 
 
 def _version_of(file: Path) -> tuple[int, int] | None:
-    """Return what tells one file from the next of its name; None for none."""
+    """Return what changes when a file is replaced by another of its name; None without a file."""
     try:
         status = file.stat()
     except OSError:

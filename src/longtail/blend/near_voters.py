@@ -31,10 +31,11 @@ def with_voters_for(
 ) -> CandidateSearch:
     """Return a search in which ten or a hundred near points vote, if that is clearly better.
 
-    Few points tell most where the nearest are nearly alike: ten vote if of as many labels with the
-    most votes as a point has, clearly more are then true. Where the nearest have little in common
-    with a point, as of a list of items, what each says is mostly chance, and many say more: a
-    hundred vote if of the five labels with the most votes clearly more are true.
+    Where the nearest points are nearly the point itself, few of them tell most: ten vote if clearly
+    more of the labels with the most votes are true then, of as many as a point has. Where even the
+    nearest have little in common with it, as with lists of items, what each says is mostly chance,
+    and many say more: a hundred vote if clearly more of the five labels with the most votes are
+    true then.
 
     Parameters
     ----------

@@ -93,7 +93,10 @@ def check_output(path: Path, *, read: Iterable[str | Path | None] = ()) -> None:
     if is_device(path):
         return
     if not os.access(path.resolve().parent, os.W_OK | os.X_OK):
-        raise InputError(f"{path} cannot be written: you may not write to the folder it is in.")
+        raise InputError(
+            f"{path} cannot be written: you may not write to the folder it is in. Name another "
+            "place, or make that one writable."
+        )
     check_outside(path)
     sources = [Path(name) for name in read if name]
     if path.exists() and any(source.exists() and source.samefile(path) for source in sources):

@@ -244,7 +244,9 @@ def _show_near_labels(model: Predictor, name: str) -> None:
         raise _no_vectors(learner, "labels", "--label")
     vectors = learner.vectors_of_labels()
     if not vectors[label].any():
-        raise InputError(f"The model has no vector of {name!r}: no training point has that label.")
+        raise InputError(
+            f"The model has no vector of {name!r}: no training point has that label. Name another."
+        )
     ids, cosines = _nearest(vectors, label)
     rows = [
         [_label(model, i), f"{cosine:.3f}", f"{model.train_label_counts[i]:,}"]
@@ -256,7 +258,9 @@ def _show_near_labels(model: Predictor, name: str) -> None:
 def _show_near_tokens(model: Predictor, text: str) -> None:
     """Show the tokens of the same kind whose vectors point in similar directions."""
     if model.vectorizer is None:
-        raise InputError("This model was trained on ready-made features and has no tokens.")
+        raise InputError(
+            "This model was trained on ready-made features and has no tokens. Omit --token."
+        )
     tokens = model.vectorizer.tokens_
     # As texts are read; a piece of a word, such as "<win", is looked for as it stands.
     spellings = (text.casefold(), " ".join(words_of(text)))

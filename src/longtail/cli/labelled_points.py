@@ -93,7 +93,10 @@ def points_as_given(model: Predictor, arguments: argparse.Namespace) -> Dataset:
     name = source_name(arguments.test)
     check_kind(name, is_text=dataset.texts is not None, n_features=n_features_of(model))
     if not dataset.labels.nnz:
-        raise InputError(f"No point of {name} has a label, so nothing can be measured.")
+        raise InputError(
+            f"No point of {name} has a label, so nothing can be measured. Name a file of points "
+            "with labels, or theirs by --label-pairs."
+        )
     if said := said_of_pairs(dataset, name):
         notice(said)
     return dataset

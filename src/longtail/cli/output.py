@@ -36,7 +36,7 @@ def one_line(name: str) -> str:
 
 
 def short(name: str) -> str:
-    r"""Return a name in one line, as `one_line` does, of which a table has room for the beginning.
+    r"""Return a name in one line, as `one_line` does, cut to what a table has room for.
 
     Examples
     --------

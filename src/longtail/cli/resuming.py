@@ -89,7 +89,7 @@ class BlockWriter:
 
 
 def identity_of(model: str | Path, file: str, **settings: Any) -> dict[str, Any]:
-    """Return what an output must have been begun with to be gone on with, as JSON values.
+    """Return what an output depends on, as JSON values: it is resumed only where all is the same.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ def setting_names(recipe: type[LabelEstimator]) -> list[str]:
 
 
 def settings_help(recipe: type[LabelEstimator], name: str) -> str:
-    """Return a line or two for each setting of a recipe, with its default.
+    """Return a line or two for each setting of a recipe, with its default; its own ones first.
 
     Examples
     --------
@@ -98,8 +98,8 @@ def settings_help(recipe: type[LabelEstimator], name: str) -> str:
     >>> for line in settings_help(DiSMEC, "dismec").splitlines()[:3]:
     ...     print(line)
     settings of the recipe 'dismec', for --set key=value:
-      word_ngrams = 2
-          Tokens are words with 1, words and pairs of neighbouring words with 2.
+      cost = 1.0
+          C of the support vector machines: larger fits the training points more
     """
     texts, types = documented_parameters(recipe), _types_of(recipe)
     lines = [f"settings of the recipe {name!r}, for --set key=value:"]
@@ -107,10 +107,11 @@ def settings_help(recipe: type[LabelEstimator], name: str) -> str:
         lines.append(
             "  (what they do is in docstrings, which PYTHONOPTIMIZE=2, or -OO, has dropped)"
         )
-    for field in dataclasses.fields(recipe):
-        if field.name in types:
-            lines.append(f"  {field.name} = {_shown(field.default)}")
-            text = texts.get(field.name, "")
+    defaults = {field.name: field.default for field in dataclasses.fields(recipe)}
+    for key in dict.fromkeys([*texts, *defaults]):  # as docstrings have them, of bases last
+        if key in types:
+            lines.append(f"  {key} = {_shown(defaults[key])}")
+            text = texts.get(key, "")
             lines.extend(textwrap.wrap(text, 78, initial_indent=" " * 6, subsequent_indent=" " * 6))
     return "\n".join(lines)
 

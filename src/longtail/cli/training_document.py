@@ -1,4 +1,4 @@
-"""What ``training.json`` of a model folder says, which a damaged one may not."""
+"""Reading ``training.json`` of a model folder: the error where it lacks what is read."""
 
 from __future__ import annotations
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from longtail.data.rows import Rows
 
-__all__ = ["balanced_clusters"]
+__all__ = ["MAX_ITERATIONS", "TOLERANCE", "balanced_clusters"]
+
+TOLERANCE, MAX_ITERATIONS = 1e-4, 50
 
 
 def balanced_clusters(
@@ -27,8 +29,8 @@ def balanced_clusters(
     seed: int,
     n_threads: int,
     plus_plus: bool = True,
-    tolerance: float = 1e-4,
-    max_iterations: int = 50,
+    tolerance: float = TOLERANCE,
+    max_iterations: int = MAX_ITERATIONS,
 ) -> NDArray[np.int32]:
     """Cluster rows by cosine into equal parts: balanced 2-means, again and again.
 

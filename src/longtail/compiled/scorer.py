@@ -16,7 +16,7 @@ from longtail.compiled.layout import laid_out, network_laid_out
 from longtail.compiled.parts import answerer_from, arrays_of, dimension_of, most_frequent
 from longtail.compiled.scratch import log_ranks_of, new_scratch
 from longtail.data.csr import is_within
-from longtail.errors import InputError
+from longtail.errors import require_one_of
 from longtail.kernels.answer import answer_bags, near_rows
 from longtail.kernels.answer_text import answer_text
 from longtail.kernels.arrays import read_only
@@ -321,14 +321,13 @@ def as_storage(name: str) -> StorageType:
     >>> as_storage("i8")
     Traceback (most recent call last):
         ...
-    longtail.errors.InputError: Numbers are kept as one of ('float32', 'float16', 'int8'), got 'i8'.
+    longtail.errors.InputError: dtype must be one of 'float32', 'float16', 'int8', got 'i8'.
     """
-    if name not in get_args(StorageType):
-        raise InputError(f"Numbers are kept as one of {get_args(StorageType)}, got {name!r}.")
+    require_one_of("dtype", name, get_args(StorageType))
     return cast("StorageType", name)
 
 
 def _handle_of(parts: Answerer) -> Any:
-    """Return a handle, filled up with heads: else code is compiled for each number of them."""
+    """Return a handle, always with as many heads: else code is compiled for each number of them."""
     filled = parts.heads + parts.heads[:1] * (MOST_HEADS - len(parts.heads))
     return handle_of(parts._replace(heads=filled))

@@ -72,7 +72,7 @@ def point_beam(sizes: SearchSizes) -> int:
 
 
 def new_scratch(parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> AnswerScratch:
-    """Return scratch for one thread; by its log, a walk of labels goes on with a longer beam."""
+    """Return scratch for one thread; a walk of labels keeps a log, to go on with a longer beam."""
     n_found = min(sizes.n_found, len(parts.label_of_row))
     n_near = min(sizes.n_near_points, len(parts.points.members))
     n_tokens, dimension = len(parts.tokens.values), dimension_of(parts)

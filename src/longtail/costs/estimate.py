@@ -428,7 +428,7 @@ def rate_of_torch(
 
 
 def _products_a_second(multiply: Callable[[], object], seconds: float) -> float:
-    """Return how often a second this can be done, by trying for so many."""
+    """Return how many products a second are done, measured for so many seconds."""
     multiply()  # the first product prepares the library, and on a GPU waits for it
     n_products, started = 0, time.perf_counter()
     while (elapsed := time.perf_counter() - started) < seconds:

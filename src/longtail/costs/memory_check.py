@@ -30,7 +30,7 @@ __all__ = [
     "savings",
 ]
 
-# The estimate over what training is sure to take. Estimates were at most 1.5 times the measured
+# The estimate over what training is sure to take. Estimates were at most 1.4 times the measured
 # peak (docs/memory.md), not all recipes were measured, and a refusal must not be wrong.
 SURE = 2.0
 # What memory may grow with, and what to try where the value is None: the recipe's own choice.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from longtail.costs.estimate import BAG, BAGS, CENTROIDS, LONGEST, WITH_TORCH
 from longtail.features.convolutions import XMLCNN, KimCNN
 from longtail.features.hashed_mlp import HashedMLP
 from longtail.recipes.architectures import OfKimCNN, OfMLP, OfXMLCNN
 from longtail.recipes.extremetext import ExtremeText
-from longtail.recipes.one_vs_all import STAGE, OneVsAll
+from longtail.recipes.one_vs_all import OneVsAll
 from longtail.training.label_table import LOGITS_AT_ONCE
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ __all__ = [
     "MACHCosts",
     "NetworkCosts",
     "NetworkShape",
-    "OneVsAllCosts",
     "shape_of",
 ]
 
@@ -160,7 +159,7 @@ class NetworkCosts:
 
     Parameters
     ----------
-    settings : EndToEnd, ExtremeText, MACH or OneVsAll
+    settings : EndToEnd, ExtremeText or MACH
 
     Examples
     --------
@@ -178,8 +177,7 @@ class NetworkCosts:
     2.0
     """
 
-    stage: ClassVar[str] = "network"  # what the recipe calls the training of a network
-    settings: EndToEnd | ExtremeText | MACH | OneVsAll
+    settings: EndToEnd | ExtremeText | MACH
 
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage: of training the networks, one after the other."""
@@ -187,7 +185,7 @@ class NetworkCosts:
         shape = shape_of(settings, w.n_features)
         logits = w.n_points * self._width_of_batch(w)
         epoch = machine.training(logits, shape.width) + shape.reading(w) / machine.n_threads
-        return {self.stage: settings.epochs * self._n_networks() * epoch}
+        return {settings.stage: settings.epochs * self._n_networks() * epoch}
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak: of what the network starts from, or of training it."""
@@ -221,34 +219,6 @@ class NetworkCosts:
     def _before(self, w: Workload) -> float:  # noqa: ARG002 - for recipes that have some
         """Return the bytes at the peak of a stage before the network."""
         return 0.0
-
-
-@dataclass(frozen=True)
-class OneVsAllCosts(NetworkCosts):
-    """Of a bag and the classifiers of all labels; see `NetworkCosts`.
-
-    Parameters
-    ----------
-    settings : OneVsAll
-
-    Examples
-    --------
-    What bags cost does not grow with the labels, so twice as many do not take twice as long.
-
-    >>> from longtail.costs.estimate import Machine, Workload
-    >>> from longtail.costs.network import OneVsAllCosts
-    >>> from longtail.recipes.one_vs_all import OneVsAll
-    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
-    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
-    >>> few, many = (Workload(n_labels=n, **sizes) for n in (1_000, 2_000))
-    >>> costs, machine = OneVsAllCosts(OneVsAll()), Machine(rate=1e11, n_threads=2)
-    >>> seconds = [costs.stages(workload, machine)["one versus all"] for workload in (few, many)]
-    >>> round(seconds[1] / seconds[0], 1)
-    1.6
-    """
-
-    stage: ClassVar[str] = STAGE
-    settings: OneVsAll
 
 
 @dataclass(frozen=True)
@@ -310,7 +280,6 @@ class ExtremeTextCosts(NetworkCosts):
     True
     """
 
-    stage: ClassVar[str] = "nodes"
     settings: ExtremeText
 
     def _width_of_batch(self, w: Workload) -> float:

@@ -131,7 +131,7 @@ class NGAMECosts:
         return n_read * time_to_read(self.settings, machine.n_threads)
 
     def _n_reads(self, w: Workload, n_points: float, n_texts: float) -> float:
-        """Return as how many points so many points and texts of labels are, to be read."""
+        """Return how many points take as long to read as so many points and texts of labels."""
         label_length = self._n_text_entries(w) / max(w.n_labels, 1)
         of_labels = label_length * w.n_points / max(w.n_nonzero, 1)  # over the length of points
         return n_points + min(max(of_labels, SHORTEST), 1.0) * n_texts
@@ -226,7 +226,7 @@ class SiameseXMLCosts(NGAMECosts):
 
 
 def _n_distinct(n_drawn: float, n_all: float) -> float:
-    """Return about how many are different of so many draws, each of which may be any of all."""
+    """Return about how many different ones so many draws with replacement bring."""
     return n_all * -math.expm1(-n_drawn / n_all)
 
 

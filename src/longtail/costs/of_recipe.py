@@ -29,7 +29,6 @@ _COSTS = {
     "longtail.LongtailClassifier": "longtail.LongtailCosts",
     "mach.MACH": "network.MACHCosts",
     "ngame.NGAME": "ngame.NGAMECosts",
-    "one_vs_all.OneVsAll": "network.OneVsAllCosts",
     "parabel.Parabel": "sparse.TreeCosts",
     "pfastrexml.PfastreXML": "sparse.ForestCosts",
     "siamesexml.SiameseXML": "ngame.SiameseXMLCosts",

@@ -1,4 +1,4 @@
-"""Points in blocks: what is made of a block's texts on the way fits in memory, however many."""
+"""Texts or features, whichever points are; and in blocks, of which what is made fits in memory."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from scipy.sparse import csr_array
 
 from longtail.data.text_column import TextColumn
+from longtail.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longtail.data.dataset import Dataset
 
-__all__ = ["POINTS_AT_ONCE", "Points", "blocks_of", "is_one_text", "n_points_of", "points_of"]
+__all__ = [
+    "POINTS_AT_ONCE",
+    "Points",
+    "blocks_of",
+    "features_of",
+    "is_one_text",
+    "n_points_of",
+    "points_of",
+    "texts_of",
+]
 
 POINTS_AT_ONCE = 4096
 
@@ -35,6 +45,50 @@ def points_of(dataset: Dataset) -> Points:
     TextColumn(['one', 'two'])
     """
     return dataset.features if dataset.texts is None else dataset.texts
+
+
+def texts_of(dataset: Dataset, where: str) -> TextColumn:
+    """Return the texts of a data set, to be written where features cannot be.
+
+    Raises
+    ------
+    InputError
+        If it has features.
+
+    Examples
+    --------
+    >>> from longtail import Dataset
+    >>> from longtail.data.blocks import texts_of
+    >>> texts_of(Dataset.of(["one"], [["bread"]]), "JSON lines")
+    TextColumn(['one'])
+    """
+    if dataset.texts is None:
+        raise InputError(
+            f"{where} hold texts, and this data set has features. Use 'repository' or 'svmlight'."
+        )
+    return dataset.texts
+
+
+def features_of(dataset: Dataset, where: str) -> csr_array:
+    """Return the features of a data set, to be written where texts cannot be.
+
+    Raises
+    ------
+    InputError
+        If it has texts.
+
+    Examples
+    --------
+    >>> from longtail import Dataset
+    >>> from longtail.data.blocks import features_of
+    >>> features_of(Dataset.of([[0, 0.5]], [[0]]), "svmlight files").shape
+    (1, 2)
+    """
+    if dataset.features is None:
+        raise InputError(
+            f"{where} hold features, and this data set has texts. Use 'json-lines', 'csv' or 'tsv'."
+        )
+    return dataset.features
 
 
 def is_one_text(X: Any) -> bool:

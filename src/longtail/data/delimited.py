@@ -11,6 +11,7 @@ import csv
 import io
 from typing import IO, TYPE_CHECKING
 
+from longtail.data.blocks import texts_of
 from longtail.data.columns import USUAL
 from longtail.data.label_names import is_list_text
 from longtail.data.paths import replacing
@@ -22,7 +23,7 @@ from longtail.data.table_header import (
 )
 from longtail.data.table_rows import TableRows
 from longtail.data.text_column import TextColumn, TextColumnBuilder
-from longtail.errors import DataFormatError, InputError
+from longtail.errors import DataFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -200,13 +201,12 @@ def write_delimited(path: Path, dataset: Dataset, *, delimiter: str) -> None:
     ...     pathlib.Path(folder, "train.csv").read_text()
     'text,labels\n"flour, water",bread|baking\n'
     """
-    if dataset.texts is None:
-        raise InputError("TSV and CSV hold texts, and this data set has features.")
+    texts = texts_of(dataset, "TSV and CSV")
     space = dataset.label_space
     with replacing(path) as stream:
         writer = csv.writer(_UnixLines(stream), delimiter=delimiter)
         writer.writerow(("text", "labels"))
-        for row, (text, ids) in enumerate(zip(dataset.texts, dataset.label_lists(), strict=True)):
+        for row, (text, ids) in enumerate(zip(texts, dataset.label_lists(), strict=True)):
             names = [space.name(label) for label in ids]
             for label, name in zip(ids, names, strict=True):
                 if split_labels(name) != [name] or space.id_of(name) != label:

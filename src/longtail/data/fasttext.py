@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from longtail.data.blocks import texts_of
 from longtail.data.paths import decode_line, numbered_lines, replacing
 from longtail.data.text_column import TextColumn, TextColumnBuilder
-from longtail.errors import DataFormatError, InputError
+from longtail.errors import DataFormatError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,11 +123,10 @@ def write_fasttext(path: Path, dataset: Dataset) -> None:
     ...     pathlib.Path(folder, "train.ft").read_text()
     '__label__bread __label__baking how to knead\n'
     """
-    if dataset.texts is None:
-        raise InputError("fastText lines hold texts, and this data set has features.")
+    texts = texts_of(dataset, "fastText lines")
     space = dataset.label_space
     with replacing(path) as stream:
-        for row, (text, ids) in enumerate(zip(dataset.texts, dataset.label_lists(), strict=True)):
+        for row, (text, ids) in enumerate(zip(texts, dataset.label_lists(), strict=True)):
             names = [space.name(label) for label in ids]
             line = " ".join([*(PREFIX + name for name in names), text])
             carried = parse_line(line) == (text, names) and not any(end in line for end in "\r\n")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import msgspec
 
+from longtail.data.blocks import texts_of
 from longtail.data.columns import USUAL
 from longtail.data.paths import decode_line, numbered_lines, replacing
 from longtail.data.text_column import TextColumn, TextColumnBuilder
@@ -266,13 +267,12 @@ def write_json_lines(path: Path, dataset: Dataset) -> None:
     ...     pathlib.Path(folder, "train.jsonl").read_text()
     '{"text":"how to knead","labels":["bread","baking"]}\n'
     """
-    if dataset.texts is None:
-        raise InputError("JSON lines hold texts, and this data set has features. Use 'repository'.")
+    texts = texts_of(dataset, "JSON lines")
     space = dataset.label_space
     by_name = space.names_are_unique and all(map(str.strip, space.names or ()))
     to_label = space.name if by_name else int
     with replacing(path) as stream:
-        for text, ids in zip(dataset.texts, dataset.label_lists(), strict=True):
+        for text, ids in zip(texts, dataset.label_lists(), strict=True):
             row = {"text": text, "labels": [to_label(label) for label in ids]}
             stream.write(msgspec.json.encode(row) + b"\n")
 

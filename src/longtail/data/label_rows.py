@@ -16,7 +16,7 @@ from longtail.data.label_names import (
     written_id,
 )
 from longtail.data.label_space import LabelSpace
-from longtail.errors import DataFormatError, InputError, Remedy
+from longtail.errors import DataFormatError, InputError, Remedy, require_one_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,10 +83,7 @@ class LabelRows:
         unknown: UnknownLabels = "error",
         ids_are_lines: bool = False,
     ) -> None:
-        if unknown not in get_args(UnknownLabels):
-            raise InputError(
-                f"unknown_labels must be one of {get_args(UnknownLabels)}, got {unknown!r}."
-            )
+        require_one_of("unknown_labels", unknown, get_args(UnknownLabels))
         self.path = path
         self.notes = notes
         self._known = known

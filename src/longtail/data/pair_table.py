@@ -155,7 +155,7 @@ def said_of_pairs(dataset: Dataset, name: str) -> str:
 
 
 def _layers(text_of: Rows, labels: csr_array) -> tuple[Rows, csr_array]:
-    """Return a row of each point, and the labels that it has.
+    """Return one row of the table for each point, and the labels of each point.
 
     The first time that a text has a label, that goes to the first point of the text, the second
     time to the second one. A row without labels is a point by itself.

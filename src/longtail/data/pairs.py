@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from longtail.data.blocks import features_of
 from longtail.data.columns import check_columns
 from longtail.data.fasttext import parse_line
 from longtail.data.formats import FORMATS, suffix_of
@@ -14,7 +15,7 @@ from longtail.data.json_lines import JsonRows
 from longtail.data.line_kinds import PLAIN, SPARSE, told_by_first
 from longtail.data.matrix_files import is_matrix_file, labels_in, points_in_matrix, save_matrix
 from longtail.data.paths import decode_line, numbered_lines
-from longtail.data.repository import features_of, read_matrix, write_matrix
+from longtail.data.repository import read_matrix, write_matrix
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.data.unlabelled import read_points
 from longtail.errors import DataFormatError, InputError, Remedy, source_name
@@ -155,7 +156,8 @@ def write_pair(path: Path, labels_path: Path, dataset: Dataset) -> None:
     ...     of_points.read_text(), of_labels.read_text()
     ('1 3\n1:0.5 2:2.0\n', '1 3\n0:1.0 2:1.0\n')
     """
-    for target, matrix in ((path, features_of(dataset)), (labels_path, dataset.labels)):
+    features = features_of(dataset, "Pairs of files")
+    for target, matrix in ((path, features), (labels_path, dataset.labels)):
         write = save_matrix if is_matrix_file(target) else write_matrix
         write(target, matrix)
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.data.blocks import features_of
 from longtail.data.csr import MOST_DIGITS, csr_from_rows
 from longtail.data.paths import numbered_lines, replacing
 from longtail.data.sparse_lines import SparseRowBuilder, format_entries, parse_header, parse_ids
-from longtail.errors import DataFormatError, InputError
+from longtail.errors import DataFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from longtail.data.label_rows import LabelRows
 
 __all__ = [
-    "features_of",
     "read_features",
     "read_filter",
     "read_matrix",
@@ -255,28 +255,6 @@ def read_filter(path: str | Path, n_points: int, n_labels: int) -> csr_array:
     )
 
 
-def features_of(dataset: Dataset) -> csr_array:
-    """Return the features of a data set.
-
-    Raises
-    ------
-    InputError
-        If it has texts, which no sparse format can hold.
-
-    Examples
-    --------
-    >>> from longtail import Dataset
-    >>> from longtail.data.repository import features_of
-    >>> features_of(Dataset.of([[0, 0.5]], [[0]])).shape
-    (1, 2)
-    """
-    if dataset.features is None:
-        raise InputError(
-            "The sparse formats hold features, and this data set has texts. Use 'json-lines'."
-        )
-    return dataset.features
-
-
 def write_matrix(path: Path, matrix: csr_array) -> None:
     r"""Write a header of two numbers, and a line of id:value for each row.
 
@@ -314,7 +292,7 @@ def write_repository(path: Path, dataset: Dataset) -> None:
     ...     pathlib.Path(folder, "train.txt").read_text()
     '2 3 3\n0,2 1:0.5 2:2.0\n1 \n'
     """
-    features = features_of(dataset)
+    features = features_of(dataset, "Files of the Repository")
     with replacing(path) as stream:
         stream.write(b"%d %d %d\n" % (*features.shape, dataset.n_labels))
         for ids, entries in zip(dataset.label_lists(), _entry_lines(features), strict=True):

@@ -129,7 +129,10 @@ def _read_facts(folder: Path) -> dict[str, Any]:
             "Make one with Dataset.save."
         ) from error
     if not isinstance(facts, dict) or facts.get("format") != _FORMAT:
-        raise InputError(f"{folder / _FACTS} does not describe a data set of longtail.")
+        raise InputError(
+            f"{folder / _FACTS} does not describe a data set of longtail. Make one with "
+            "Dataset.save."
+        )
     if facts.get("format_version") != _VERSION:
         raise InputError(
             f"{folder} has format version {facts.get('format_version')}, and this longtail reads "

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from longtail.data.blocks import features_of
 from longtail.data.paths import numbered_lines, replacing
 from longtail.data.repository import split_label_part
 from longtail.data.sparse_lines import SparseRowBuilder, format_entries, parse_ids
-from longtail.errors import DataFormatError, InputError
+from longtail.errors import DataFormatError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,9 +93,7 @@ def write_svmlight(path: Path, dataset: Dataset) -> None:
     ...     pathlib.Path(folder, "train.svm").read_text()
     '0,2 1:0.5 2:2.0\n 0:1.0\n'
     """
-    if dataset.features is None:
-        raise InputError("svmlight holds features, and this data set has texts. Use 'json-lines'.")
-    matrix = dataset.features
+    matrix = features_of(dataset, "svmlight files")
     with replacing(path) as stream:
         for row, ids in enumerate(dataset.label_lists()):
             part = slice(matrix.indptr[row], matrix.indptr[row + 1])

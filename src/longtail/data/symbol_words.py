@@ -140,7 +140,7 @@ def _is_known(symbol: str) -> bool:
 
 
 def _kind(character: str) -> int:
-    """Return what stands for a character beside a run, or for none."""
+    """Return the kind of a character beside a run of symbols; "" is beyond the text."""
     if character.isalpha():
         return LETTER
     if character.isdigit():

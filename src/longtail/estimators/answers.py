@@ -225,7 +225,7 @@ class AnsweringEstimator(Parameters):
 
 
 def rereadable(given: Any) -> Any:
-    """Return points or labels that can be read more than once: as a list, what can be only once.
+    """Return points or labels as they are, and a generator, which is read only once, as a list.
 
     Examples
     --------

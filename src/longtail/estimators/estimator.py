@@ -68,36 +68,39 @@ class LabelEstimator(AnsweringEstimator):
     Parameters
     ----------
     word_ngrams : int
-        Tokens are words with 1, words and pairs of neighbouring words with 2. This and the next
-        four are not used for ready-made features.
+        Tokens are words with 1, words and pairs of neighbouring words with 2. Of ready-made
+        features nothing is cut into tokens: there this, `char_ngrams`, `char_weight`, `min_df` and
+        `max_features` are not used.
     char_ngrams : (int, int), "auto" or None
         Shortest and longest pieces of words that are tokens, too; None for no pieces. ``"auto"``
-        takes 4 to 5 characters; up to 20,000 texts 3 to 5; 2 to 5 where 100 texts and more have
-        fewer than 4 words each, or 2,000 to 20,000 texts mostly words that no other has; 2 to 4 of
-        scripts without spaces between words; 2 to 5, and up to 8 of few different letters, of
-        strings: 100 texts and more whose words have 20 letters on average.
+        takes (3, 5) for up to 20,000 texts, and (4, 5) beyond; but (2, 5) where texts have fewer
+        than 4 words on average, or where most words of 2,000 to 20,000 texts are in no other;
+        (2, 4) for scripts without spaces between words; and (2, 5) to (2, 8) for strings, which are
+        texts whose words have 20 letters on average. Fewer than 100 texts are neither short nor
+        strings.
     char_weight : float or None
-        What the weights of pieces of words are multiplied by: words have many. None takes .6, and
-        .2 where texts have all words of nine in ten of their labels' texts, which are read.
+        What the weights of pieces of words are multiplied by: a word has many of them. None takes
+        .6; but .2 where label texts are read, and nine in ten of a text's labels have all words of
+        theirs in the text.
     min_df : int or None
         How many texts a token must be in to be kept, of the points and, where a recipe learns from
         them, of the labels. Over a twentieth of the training texts it is lowered to that, with a
-        warning; over all of them it is refused. None takes 1 for up to 20,000 points, and 2 beyond
-        and for pieces of strings, if most of the longest are in one.
+        warning; over all of them it is refused. None takes 1 for up to 20,000 points, and 2 beyond;
+        for pieces of strings 2, if most of the longest are in one text alone.
     max_features : int or None
         Most tokens that are kept, those in the most texts; None keeps all.
     feature_power : float or None
         Ready-made features are raised to it before their rows are scaled to unit length. None takes
-        1/2 or 1/4 where that brings points nearer to their labels, else 1; and dense columns, if
-        they are most of what there is, are centred and made to spread alike instead, unless points
-        tell each other's labels better without.
+        1/2 or 1/4 where that brings points nearer to their labels, else 1. Dense columns that make
+        up most of a row are centred and made to spread alike instead, unless near points tell each
+        other's labels better without.
     held_out : float
         Share of the training points on which score fusion and calibration are chosen, and by which
         a recipe with `patience` stops; at most 2,500 points, near-identical texts kept together.
         None are held out with 0, of few points, and of some sets with equally many examples of each
-        label. Then weights of scores are built in, or learnt, as probabilities are, from parts of
-        points that were trained on; where labels have many points, from whole ones, by which
-        probabilities are too high.
+        label. Then probabilities, and weights of scores unless these are fixed, are learnt from
+        parts of the training points; where labels have many points, from whole points, which makes
+        probabilities too high.
     random_state : int
         Seed of everything random: same seed and same number of cores, same model.
     device : str

@@ -59,18 +59,17 @@ def held_out_rows(
 ) -> tuple[Rows, Rows]:
     """Return which points to learn from, and which are held out: enough, or none.
 
-    What held-out points teach holds for others if all come from one source. They do not where
-    somebody has written so and so many examples of each label: then a held-out point's label is one
-    that has lost an example, and what is learnt is that the labels with fewer of them are right.
-    There, each label loses the same number of points or, where it cannot, none is held out: of
-    answers to questions, say, each of which has one.
+    They are drawn at random, near-identical texts together, but for three kinds of data:
 
-    Neither is so if as many labels are known by their texts alone. To find such labels is then
-    asked for, too, and points with labels never seen teach it; what is asked of the labels that
-    have examples, parts of these teach: see `n_in_part`.
-
-    Where nearly all points are variants of others, as texts made of others by leaving words out
-    are, all variants of one are held out together (`groups_of_variants`).
+    - Somebody has written the same number of examples for each label (`are_even`). The label of a
+      random point would be one that has lost an example, and what is learnt would be that labels
+      with fewer examples are right. So each label loses the same number of points; where it cannot,
+      as an answer with one question cannot, none is held out.
+    - Such examples, but as many labels are known by their texts alone as have one example. To find
+      these is asked for, too, and points whose labels are never seen teach it: points are drawn at
+      random. Parts of other points teach how labels with examples are found: see `n_in_part`.
+    - Nearly all points are variants of others, as texts made of others by leaving words out. All
+      variants of one are held out together (`groups_of_variants`).
 
     Parameters
     ----------
@@ -140,14 +139,14 @@ def can_hold_out(labels: csr_array, n_wanted: float, *, reads_label_texts: bool 
 
 
 def n_in_part(labels: csr_array, n_held_out: int, *, reads_label_texts: bool = False) -> int:
-    """Return of how many points that are learnt from parts are asked, beside those held out.
+    """Return how many points that are learnt from are asked in part, beside those held out.
 
-    Of none, if points come as they may. Where somebody has written so and so many examples of each
-    label, no two say nearly the same, so held-out points do not tell what it means that a text is
-    nearly an example: a quarter as many parts do. If there are labels that are known by their texts
-    alone, all or most held-out points have labels that have lost their only example, and from
-    these it would be learnt that a label with an example is never right. So as many more parts are
-    asked as there are more labels with examples, but at most four times as many as held-out points.
+    None, if points come by chance. Where somebody has written the same number of examples for each
+    label, no two say nearly the same. So held-out points do not tell what it means that a text is
+    nearly an example, but parts of others do: a quarter as many are asked. If there are labels that
+    are known by their texts alone, most held-out points have labels that have lost their only
+    example, and from these it would be learnt that a label with an example is never right. So there
+    are as many parts to a held-out point as labels with examples to one without, a quarter to four.
 
     Parameters
     ----------
@@ -188,9 +187,9 @@ def _must_be_even(n_points_of: NDArray[np.int64], *, reads_label_texts: bool) ->
 def are_even(n_points_of: NDArray[np.int64]) -> bool:
     """Return whether labels have few points each, and more alike in number than chance would give.
 
-    If points come as they may, however often each label does, the numbers of points that labels
-    have vary no less than if all were equally frequent: as a Poisson distribution without zeros.
-    If each has one, as answers to questions have, they are even, too.
+    If points come by chance, labels' numbers of points vary at least as much as they would if all
+    labels were equally frequent, which is as a Poisson distribution without zeros does. Numbers
+    that vary less were chosen. If each label has one point, they are even, too.
 
     Parameters
     ----------
@@ -215,8 +214,8 @@ def are_even(n_points_of: NDArray[np.int64]) -> bool:
 def _groups_of_variants(bags: csr_array | None, labels: csr_array) -> Rows | None:
     """Return the groups that variants of one point make, if nearly all points are of that kind.
 
-    None, too, where each label has as many groups as the next: then the groups are what labels are,
-    and none would be learnt from that lost one.
+    None, too, where all labels have as many groups, such as one each: a label whose group is held
+    out would not be learnt.
     """
     group_of_row = None if bags is None else groups_of_variants(bags, labels)
     if group_of_row is None:
@@ -270,10 +269,10 @@ def asked_in_part(
 ) -> TrainingData:
     """Return some of the points as somebody might ask who says less of the same.
 
-    Of each text or bag a random share is left, from next to nothing to nearly all. What was learnt
-    from the whole point knows it by heart, but not the part, which is told from those of others as
-    far as it says enough: so how sure an answer is can be learnt from parts. Where labels have many
-    points, none is known by heart, and points stay as they are; images and dense rows always do.
+    Of each text or bag a random share is left, from next to nothing to nearly all. What has learnt
+    from the whole point knows it by heart, but has to tell the part from parts of others: so parts
+    show how sure its answers are. Where labels have many points, none is known by heart, and points
+    stay as they are; images and dense rows always do.
 
     Parameters
     ----------

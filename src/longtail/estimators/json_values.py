@@ -121,7 +121,7 @@ def _name_of(value: Any) -> str | None:
 
 
 def code_of(kind: type) -> dict[str, str]:
-    """Return what tells the code of a class from that of another; nothing of longtail's.
+    """Return a digest of the code of a user's own class; nothing for a class of longtail's.
 
     Examples
     --------

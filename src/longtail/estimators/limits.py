@@ -141,7 +141,7 @@ def _check_kind(name: str, value: object, kind: str) -> None:
 
 
 def check_min_df(estimator: LabelEstimator, n_points: int) -> None:
-    """Say that `min_df` is cut for few points; the default is for all, and cut without a word.
+    """Warn that a `min_df` is lowered because points are few; the default is lowered silently.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ def _summed(config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]
     inner: Any = encoder_from(config["inner"], without_prefix("inner.", arrays))
     return SummedEncoder(
         inner,
-        np.asarray(arrays["turn"], np.float32),
+        np.asarray(arrays["matrix"], np.float32),
         read_only(arrays["token_vectors"], np.float32),
     )
 

@@ -28,7 +28,7 @@ class SummedEncoder:
     ----------
     inner : UnitEncoder
         E.
-    turn : float32 (dimension, inner.dimension)
+    matrix : float32 (dimension, inner.dimension)
         A.
     token_vectors : float32 (n_tokens, dimension)
         One row a token.
@@ -40,34 +40,34 @@ class SummedEncoder:
     >>> from longtail.features.bag_encoder import UnitBagEncoder
     >>> from longtail.features.summed_encoder import SummedEncoder
     >>> inner = UnitBagEncoder(np.array([[3, 4]], np.float32))
-    >>> turn = np.array([[0, 1], [1, 0]], np.float32)
-    >>> encoder = SummedEncoder(inner, turn, np.array([[-0.8, 0.0]], np.float32))
+    >>> matrix = np.array([[0, 1], [1, 0]], np.float32)
+    >>> encoder = SummedEncoder(inner, matrix, np.array([[-0.8, 0.0]], np.float32))
     >>> one = Bags.one(np.array([0], np.int32), np.array([1], np.float32))
     >>> encoder.encode(one).round(1).tolist()
     [[0.0, 1.0]]
     """
 
     inner: UnitEncoder
-    turn: NDArray[np.float32]
+    matrix: NDArray[np.float32]
     token_vectors: NDArray[np.float32]
 
     @property
     def dimension(self) -> int:
         """Length of a vector, as numbers."""
-        return len(self.turn)
+        return len(self.matrix)
 
     def encode(self, bags: Bags, n_threads: int = 1) -> NDArray[np.float32]:
         """Return float32 (n, dimension); rows of zeros where all parts say nothing."""
         # In the same order whatever else is in the batch, as products of BLAS are not.
-        turn = DenseLayer(self.turn, np.zeros(len(self.turn), np.float32))
-        vectors = turn.apply(self.inner.encode(bags, n_threads), n_threads)
+        layer = DenseLayer(self.matrix, np.zeros(len(self.matrix), np.float32))
+        vectors = layer.apply(self.inner.encode(bags, n_threads), n_threads)
         vectors += bags.times(self.token_vectors, n_threads)
         return unit_vectors(vectors)
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return the arrays of all parts."""
         inner = with_prefix("inner.", self.inner.to_arrays())
-        return {"turn": self.turn, "token_vectors": self.token_vectors, **inner}
+        return {"matrix": self.matrix, "token_vectors": self.token_vectors, **inner}
 
     def config(self) -> dict[str, Any]:
         """Return the rest, as JSON values."""

@@ -223,7 +223,7 @@ class GraphBuilder:
 
 
 def _unlike(pairs: NDArray[np.int64], n_drawn: int, n_left: int) -> NDArray[np.int64]:
-    """Return which of the drawn are left when the second of each pair goes until few are left.
+    """Thin out what was drawn: of the most alike pairs the second goes, until few are left.
 
     `pairs` (n_pairs, 2) come as the most alike first. A pair that has lost one already is passed
     over, so that for whatever goes something like it stays.

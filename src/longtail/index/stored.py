@@ -135,7 +135,7 @@ def search_bias_of(index: VectorIndex) -> NDArray[np.float32]:
 def found_by(
     index: VectorIndex, queries: NDArray[np.float32], k: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return what `VectorIndex.query` does, if compiled code can look rows up by it.
+    """Return what `VectorIndex.query` does, once what a user's own index says has been checked.
 
     Raises
     ------

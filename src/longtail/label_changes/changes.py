@@ -276,7 +276,8 @@ def _check_new_names(space: LabelSpace, texts: Mapping[str, str], examples: obje
             )
     if strange := [name for name in examples if name not in texts]:
         raise InputError(
-            f"There are examples of {strange[0]!r}, which is not one of the labels to be added."
+            f"There are examples of {strange[0]!r}, which is not one of the labels to be added. "
+            "Add it, too, or leave its examples out."
         )
 
 

@@ -57,7 +57,7 @@ class NearestCentroids(NearestLabels):
 
 @dataclass(frozen=True, kw_only=True)
 class _Sampled:
-    """What samplers of training negatives share: how predictions find labels.
+    """What samplers of so many training negatives share: how predictions find labels.
 
     Parameters
     ----------
@@ -160,15 +160,13 @@ class FrequentLabels(_Sampled):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InBatch(_Sampled):
+class InBatch:
     """No label but those of the other points of the batch: nothing is mined.
 
     With a classifier that draws no random labels either, ``n_random=0``.
 
     Parameters
     ----------
-    size : int
-        Not used.
     prediction : NearestLabels
         The structure that predictions use.
 
@@ -180,6 +178,14 @@ class InBatch(_Sampled):
     >>> InBatch().mine(None, np.eye(2), csr_array(np.eye(2)), seed=0, n_threads=1).shape
     (2, 0)
     """
+
+    prediction: NearestLabels = field(default_factory=NearestLabels)
+
+    def build(
+        self, features: NDArray[np.float32], labels: csr_array, *, seed: int, n_threads: int
+    ) -> LabelShortlister:
+        """See `NearestLabels.build`."""
+        return self.prediction.build(features, labels, seed=seed, n_threads=n_threads)
 
     def mine(
         self,

@@ -66,7 +66,7 @@ class AnnexML(LabelEstimator):
     penalty : float
         L1 penalty of the weights by which partitions are found: a larger one keeps fewer of them.
     **kwargs
-        Those of `LabelEstimator`.
+        Those of `LabelEstimator`; words and pairs of words by default, no character n-grams.
 
     Examples
     --------

@@ -7,20 +7,14 @@ re-ranker.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
-from longtail.negatives.nearest_labels import NearestLabels, ShortlistSizes
 from longtail.recipes.architectures import OfArchitecture, OfKimCNN, OfMLP, OfXMLCNN
 from longtail.recipes.astec import Astec
-from longtail.recipes.deepxml import DeepXML
-from longtail.surrogates.label_clusters import LabelClusters
-from longtail.surrogates.meta_label_task import MetaLabelTask
-from longtail.training.schedule import Schedule
-from longtail.transfer.bounded_residual import BoundedResidual
 
 if TYPE_CHECKING:
+    from longtail.recipes.deepxml import DeepXML
     from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingData, TrainingRun
 
@@ -55,47 +49,21 @@ class DeepXMLWith(OfArchitecture):
 
     n_meta_labels: int = Astec.n_meta_labels
     surrogate_epochs: int = 15
-    surrogate_learning_rate: float = 0.05
+    surrogate_learning_rate: float = Astec.surrogate_learning_rate
     extreme_epochs: int = 15
-    extreme_learning_rate: float = 0.1
+    extreme_learning_rate: float = Astec.extreme_learning_rate
     batch_size: int = 256
-    n_near_labels: int = NearestLabels.n_near_labels
-    n_near_points: int = NearestLabels.n_near_points
-    shortlist_size: int = NearestLabels.size
-    n_hard: int = ShortlistTraining.n_hard
-    n_random: int = ShortlistTraining.n_random
+    n_near_labels: int = Astec.n_near_labels
+    n_near_points: int = Astec.n_near_points
+    shortlist_size: int = Astec.shortlist_size
+    n_hard: int = Astec.n_hard
+    n_random: int = Astec.n_random
 
     def deepxml(self) -> DeepXML:
-        """Return the framework with these parts."""
-        residual = BoundedResidual(dropout=self.dropout)
-        return DeepXML(
-            features=self.architecture(),
-            surrogate=MetaLabelTask(
-                clusters=LabelClusters(n_meta_labels=self.n_meta_labels),
-                schedule=Schedule(
-                    epochs=self.surrogate_epochs, learning_rate=self.surrogate_learning_rate
-                ),
-                batch_size=self.batch_size,
-                residual=residual,
-            ),
-            negatives=NearestLabels(
-                n_near_labels=self.n_near_labels,
-                n_near_points=self.n_near_points,
-                size=self.shortlist_size,
-            ),
-            transfer=residual,
-            classifier=ShortlistedOneVsAll(
-                training=ShortlistTraining(
-                    schedule=Schedule(
-                        epochs=self.extreme_epochs, learning_rate=self.extreme_learning_rate
-                    ),
-                    batch_size=2 * self.batch_size,
-                    n_hard=self.n_hard,
-                    n_random=self.n_random,
-                )
-            ),
-            prediction_sizes=ShortlistSizes(),
-        )
+        """Return Astec's framework around these features, without a re-ranker."""
+        names = ("dropout", *DeepXMLWith.__annotations__)  # all that Astec has, too
+        astec = Astec(**{name: getattr(self, name) for name in names}, reranker=False)
+        return replace(astec.deepxml(n_points=0), features=self.architecture())  # sizes are given
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """See `LabelEstimator`."""

@@ -7,7 +7,7 @@ labels, and each step pays for all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from longtail.classifiers.classifier_training import ClassifierTraining
 from longtail.recipes.architectures import OfArchitecture, OfKimCNN, OfXMLCNN
@@ -45,6 +45,8 @@ class EndToEnd(OfArchitecture):
         Those of `OfArchitecture`.
     """
 
+    stage: ClassVar[str] = "network"  # progress, checkpoints and random numbers know it by this
+    as_probability: ClassVar[bool] = True  # what is scored: see `OneVsAllScorer`
     epochs: int = 15
     learning_rate: float = 0.05
     batch_size: int = 256
@@ -58,15 +60,16 @@ class EndToEnd(OfArchitecture):
         """See `LabelEstimator`."""
         used, data = data.of_used_labels()
         schedule = Schedule(epochs=self.epochs, learning_rate=self.learning_rate)
-        with run.stage("network"):
+        with run.stage(self.stage):
             encoder, labels = learn_end_to_end(
                 self.architecture(),
                 data,
                 run,
                 schedule=schedule,
                 batch_size=self.batch_size,
+                stage=self.stage,
             )
-        return OneVsAllScorer(encoder, labels.with_bias(), used)
+        return OneVsAllScorer(encoder, labels.with_bias(), used, self.as_probability)
 
 
 def learn_end_to_end(
@@ -76,7 +79,7 @@ def learn_end_to_end(
     *,
     schedule: Schedule,
     batch_size: int,
-    stage: str = "network",
+    stage: str,
 ) -> tuple[Encoder, LabelVectors]:
     """Train features and the classifiers of all labels together.
 
@@ -108,7 +111,8 @@ def learn_end_to_end(
     >>> rows, bags = csr_array(np.eye(3, dtype=np.float32)), BagOfTokens(dimension=8)
     >>> data, schedule = TrainingData(rows, rows), Schedule(epochs=20, learning_rate=0.1)
     >>> run = TrainingRun(seed=0, n_threads=1)
-    >>> encoder, labels = learn_end_to_end(bags, data, run, schedule=schedule, batch_size=3)
+    >>> settings = {"schedule": schedule, "batch_size": 3, "stage": "network"}
+    >>> encoder, labels = learn_end_to_end(bags, data, run, **settings)
     >>> logits = labels.logits(encoder.encode(data.bags()), np.tile(np.arange(3), (3, 1)))
     >>> logits.argmax(axis=1).tolist()
     [0, 1, 2]

@@ -19,7 +19,7 @@ from longtail.energy.losses import (
     StructuredHinge,
 )
 from longtail.energy.training import EnergyNetwork, EnergyStages
-from longtail.errors import InputError
+from longtail.errors import require_one_of
 from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.features.dense_layer import DenseLayer
@@ -120,10 +120,7 @@ class EnergyClassifier(LabelEstimator):
     def check(self) -> None:
         """See `LabelEstimator.check`."""
         super().check()
-        if self.inference not in _TRAINED_AS:
-            raise InputError(
-                f"`inference` must be one of {', '.join(_TRAINED_AS)}, got {self.inference!r}."
-            )
+        require_one_of("inference", self.inference, _TRAINED_AS)
         check_part("loss", part_of("loss", self.loss, LOSSES), ["value"], "SquaredError()")
 
     @property

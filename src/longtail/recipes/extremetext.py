@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy.sparse import hstack
@@ -68,6 +68,7 @@ class ExtremeText(LabelEstimator):
     'drink'
     """
 
+    stage: ClassVar[str] = "nodes"  # see `EndToEnd`
     dimension: int = 256
     leaf_size: int = 100
     epochs: int = 60
@@ -100,9 +101,9 @@ class ExtremeText(LabelEstimator):
         training = ClassifierTraining(
             schedule=Schedule(epochs=self.epochs, learning_rate=self.learning_rate)
         )
-        with run.stage("nodes"):
+        with run.stage(self.stage):
             block = Identity().block(self.dimension, run.torch_device)
-            classifier = training.fit(network, block, batches, run, "nodes")
+            classifier = training.fit(network, block, batches, run, self.stage)
         return ProbabilisticTreeScorer(
             encoder=architecture.frozen(network),
             nodes=classifier,

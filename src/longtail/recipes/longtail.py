@@ -10,7 +10,7 @@ from longtail.blend.linear_source import Pieces
 from longtail.blend.shared_space import SharedSpace
 from longtail.blend.token_traits import n_words_known
 from longtail.compiled.scorer import StorageType
-from longtail.errors import InputError
+from longtail.errors import require_one_of
 from longtail.estimators.estimator import VERY_FEW_POINTS
 from longtail.estimators.holding_out import LEAST_HELD_OUT
 from longtail.estimators.symbol_trial import symbols_tell
@@ -53,6 +53,10 @@ class LongtailClassifier(RerankedEstimator):
 
     Parameters
     ----------
+    tail : float or None
+        How much rare labels are preferred: that times ``log(1 / propensity)`` is added to a label's
+        score. A little gains PSP@k for next to nothing of P@k; about 1 ranks for PSP@k. None takes
+        .3 where labels have texts, and .5 where they have none.
     min_df : int or None
         How many texts of points and labels a token must be in to be kept. None takes 1, but 2 of
         pairs of words for up to 50,000 points, and of pieces of strings, if most of the longest
@@ -89,12 +93,10 @@ class LongtailClassifier(RerankedEstimator):
         C of the linear classifiers: how much an error counts against the length of the weights.
     pieces : {"no", "beginnings", "all"} or None
         Which pieces of words linear classifiers look at, beside words and pairs: what words begin
-        with, such as ``<wine``, or all. None takes some where labels have more than 20 points on
-        average, or more than 5 and there are at most 50,000 points; of rarer labels they tell
-        nothing, and else too little for their time. It takes all of them, of any number of points,
-        where labels have more than 5 on average and fewer than 4 words and pairs of a text tell
-        anything: of short texts, of scripts without spaces between words, and of texts most of
-        whose words no other has.
+        with, such as ``<wine``, or all. None takes beginnings where labels have more than 20 points
+        on average, or more than 5 of up to 50,000 points: of rarer labels, pieces tell nothing. It
+        takes all where labels have more than 5 and texts have fewer than 4 known words and pairs,
+        as short texts, scripts without spaces and texts full of unknown words have.
     n_found : int or None
         Labels with the largest logits of their vectors, which are scored by all sources. None takes
         30, and 150 where words have 80 pieces and more: of strings, vectors tell little.
@@ -107,16 +109,14 @@ class LongtailClassifier(RerankedEstimator):
     beam : int
         Width of the search: a wider one finds more, and takes longer.
     symbols : bool or None
-        Whether runs of symbols, such as ``:`` between two digits, are words, too. None looks, of up
-        to 1,000 labels with 10 points and more on average, whether they tell these apart.
-    tail : float or None
-        That times the logarithm of a label's inverse propensity is added to its score. A little
-        gains PSP@k for next to nothing of P@k; about 1 ranks for PSP@k. None takes .3 where labels
-        have texts, and .5 where they have none.
+        Whether runs of symbols, such as ``:`` between two digits, are words, too. None tries, where
+        there are up to 1,000 labels with 10 points or more on average, whether they tell these
+        apart.
     held_out : float
-        Share of the points on which the blend is learnt: at most 9,000 of up to 50,000 points,
-        where the sources then learn from them too; beyond, a fiftieth, from 2,500 to 10,000. Of 60
-        points and more at least 20. With none it is a weighted sum, learnt from trained-on points.
+        Share of the points that are held out for the blend to learn from: of up to 50,000 points at
+        most 9,000, from which the sources learn in the end, too; of more points a fiftieth, from
+        2,500 to 10,000. Of 60 points and more at least 20. With 0 the blend is a weighted sum,
+        learnt from points that the sources have seen.
     storage : {"int8", "float16", "float32"}
         How the model keeps its numbers: see `Predictor.compressed`. float16 answers as float32
         does; int8 needs half of its bytes, and moves P@1 by about .1.
@@ -158,13 +158,8 @@ class LongtailClassifier(RerankedEstimator):
     def check(self) -> None:
         """See `LabelEstimator.check`."""
         super().check()
-        for name, choices in {
-            "storage": get_args(StorageType),
-            "pieces": (None, *get_args(Pieces)),
-        }.items():
-            if (given := getattr(self, name)) not in choices:
-                allowed = ", ".join(map(repr, choices))
-                raise InputError(f"{name} must be one of {allowed}, got {given!r}.")
+        require_one_of("storage", self.storage, get_args(StorageType))
+        require_one_of("pieces", self.pieces, (None, *get_args(Pieces)))
 
     def looks_at_label_texts(self) -> bool:
         """See `LabelEstimator`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -58,6 +58,7 @@ class MACH(OfMLP):
     'drink'
     """
 
+    stage: ClassVar[str] = "network"  # see `EndToEnd`; of each hash
     n_hashes: int = 8
     n_buckets: int | None = None
     epochs: int = 10
@@ -79,7 +80,7 @@ class MACH(OfMLP):
         hashes, networks = [], []
         for i in range(self.n_hashes):
             own = run.within(f"hash {i + 1}: ")
-            with own.stage("network"):
+            with own.stage(self.stage):
                 assignment = RandomHashing(n_meta_labels=self.buckets_for(len(used))).assign(
                     data.features,
                     data.labels,
@@ -101,5 +102,6 @@ class MACH(OfMLP):
             run,
             schedule=Schedule(epochs=self.epochs, learning_rate=self.learning_rate),
             batch_size=self.batch_size,
+            stage=self.stage,
         )
         return BucketNetwork(encoder, DenseLayer(buckets.vectors, buckets.bias))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from longtail.blend.candidates import SearchSizes
 from longtail.errors import InputError
+from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.ngame_training import NGAMETraining
 from longtail.recipes.own_parts import check_part
 from longtail.recipes.part_words import LOSSES, part_of
@@ -128,7 +129,7 @@ class NGAME(OfTextEncoder):
     """
 
     min_df: int | None = 1
-    max_features: int | None = 800_000
+    max_features: int | None = LongtailClassifier.max_features
     encoder_epochs: int = 10
     encoder_learning_rate: float = 0.01
     classifier_epochs: int = 5

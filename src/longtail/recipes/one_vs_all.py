@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
-from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
-from longtail.recipes.end_to_end import learn_end_to_end
-from longtail.scorers.one_vs_all import OneVsAllScorer
-from longtail.training.schedule import Schedule
-
-if TYPE_CHECKING:
-    from longtail.scorers.protocols import Scorer
-    from longtail.training.run import TrainingData, TrainingRun
+from longtail.recipes.end_to_end import EndToEnd
 
 __all__ = ["OneVsAll"]
 
-STAGE = "one versus all"
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class OneVsAll(LabelEstimator):
+class OneVsAll(EndToEnd):
     """Token vectors and one linear classifier a label, trained together against all labels.
 
     The simple way, which is among the most accurate where it can be afforded: no meta-labels, no
@@ -53,6 +44,8 @@ class OneVsAll(LabelEstimator):
     'drink'
     """
 
+    stage: ClassVar[str] = "one versus all"
+    as_probability: ClassVar[bool] = False
     held_out: float = 0.02  # for the calibration alone
     dimension: int = 512
     epochs: int = 60
@@ -60,21 +53,6 @@ class OneVsAll(LabelEstimator):
     batch_size: int = 256
     dropout: float = 0.5
 
-    def _learn(
-        self,
-        data: TrainingData,
-        held_out: TrainingData,  # noqa: ARG002 - there is nothing to choose
-        run: TrainingRun,
-    ) -> Scorer:
-        """See `LabelEstimator`."""
-        used, data = data.of_used_labels()
-        with run.stage(STAGE):
-            encoder, labels = learn_end_to_end(
-                BagOfTokens(dimension=self.dimension, dropout=self.dropout),
-                data,
-                run,
-                schedule=Schedule(epochs=self.epochs, learning_rate=self.learning_rate),
-                batch_size=self.batch_size,
-                stage=STAGE,
-            )
-        return OneVsAllScorer(encoder, labels.with_bias(), used, as_probability=False)
+    def architecture(self) -> BagOfTokens:
+        """Return the bag of tokens."""
+        return BagOfTokens(dimension=self.dimension, dropout=self.dropout)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
-from longtail.errors import InputError
+from longtail.errors import require_one_of
 from longtail.matching.cluster_scores import ClusterMatcher, LinearMatcher, NeuralMatcher
 from longtail.siamese.pair_losses import (
     DecoupledSoftmax,
@@ -59,6 +59,5 @@ def part_of(setting: str, given: Part | str, words: Mapping[str, Part]) -> Part:
     """
     if not isinstance(given, str):
         return given
-    if given not in words:
-        raise InputError(f"{setting} may be {', '.join(map(repr, words))}, got {given!r}.")
+    require_one_of(setting, given, words)
     return words[given]

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from longtail.data.split import held_out_split
-from longtail.errors import InputError, MissingExtraError
+from longtail.errors import InputError, MissingExtraError, require_one_of
 from longtail.estimators.calibrating import calibrated
 from longtail.estimators.estimator import LabelEstimator
 from longtail.scorers.energy_reranker import EnergyReranker
@@ -49,10 +49,7 @@ class RerankedEstimator(LabelEstimator):
     def check(self) -> None:
         """See `LabelEstimator.check`."""
         super().check()
-        if self.reranker is not None and self.reranker not in RERANKERS:
-            raise InputError(
-                f"`reranker` must be one of {', '.join(RERANKERS)}, or none, got {self.reranker!r}."
-            )
+        require_one_of("reranker", self.reranker, (None, *RERANKERS))
         if self.reranker is not None and find_spec("torch") is None:
             raise MissingExtraError(
                 f"`reranker` is {self.reranker!r}, and an energy is trained by torch. Install it "

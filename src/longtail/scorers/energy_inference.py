@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.errors import InputError
+from longtail.errors import InputError, require_one_of
 from longtail.kernels.arrays import read_only
 from longtail.kernels.bundle import bundle_rows
 from longtail.kernels.energy import EnergyLayers, Moves, PointTerms, descend_rows
@@ -72,10 +72,7 @@ class EnergyInference:
 
     def __post_init__(self) -> None:
         """Refuse methods that there are not, and steps without end."""
-        if self.method not in METHODS:
-            raise InputError(
-                f"The inference {self.method!r} is not known. It is one of {', '.join(METHODS)}."
-            )
+        require_one_of("method", self.method, METHODS)
         if not 0 <= self.n_steps <= MOST_STEPS:
             raise InputError(f"n_steps must be between 0 and {MOST_STEPS:,}, got {self.n_steps!r}.")
 

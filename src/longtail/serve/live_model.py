@@ -96,7 +96,7 @@ class LiveModel:
         _log.info("Loaded %s: %s labels, model %s.", self.path, f"{model.n_labels:,}", which)
 
     def _fingerprint(self) -> Fingerprint | None:
-        """Return what tells one manifest from another without reading it; None for none."""
+        """Return what changes when the manifest is replaced; None without one. Does not read it."""
         try:
             status = (self.path / MANIFEST).stat()
         except OSError:

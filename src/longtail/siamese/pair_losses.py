@@ -179,7 +179,7 @@ class ProbabilisticContrast:
     Raises
     ------
     InputError
-        If `largest_chance` or `steepness` is anything else.
+        If `largest_chance` or `steepness` is out of its range.
 
     Examples
     --------

@@ -89,9 +89,9 @@ class _Gates(nn.Module):
         self.gates = nn.Parameter(
             torch.stack([torch.full((dimension,), s * MOSTLY) for s in (1, -1)])
         )
-        self.turn = nn.Parameter(torch.eye(dimension))
+        self.matrix = nn.Parameter(torch.eye(dimension))
 
     def forward(self, texts: Tensor) -> Tensor:
         kept, added = self.gates.sigmoid()
-        combined: Tensor = kept * texts + added * torch.relu(texts @ self.turn.T)
+        combined: Tensor = kept * texts + added * torch.relu(texts @ self.matrix.T)
         return combined

@@ -104,8 +104,8 @@ class ReadTexts:
         start[:] = 0
         table = TokenTable(n_tokens, self.dimension, seed=0, n_threads=run.n_threads, start=start)
         self.tokens = TokenTensors(table, run.torch_device)
-        self.turn = torch.eye(encoder.dimension, device=run.torch_device)
-        self._adam = LazyAdam(self.turn)
+        self.matrix = torch.eye(encoder.dimension, device=run.torch_device)
+        self._adam = LazyAdam(self.matrix)
         self._speed, self.dropout = speed, dropout
 
     def pairs(self, labels: NDArray[np.integer]) -> _ReadPairs:
@@ -118,29 +118,29 @@ class ReadTexts:
         rows = np.concatenate([self._read[side][some] for side, some in chosen.items()])
         sums = self.tokens.sums(*(ChosenBags.of(self._bags[s], some) for s, some in chosen.items()))
         read = torch.from_numpy(rows).to(sums.device)
-        return read, sums.add_(read @ self.turn.T)
+        return read, sums.add_(read @ self.matrix.T)
 
     def step(self, rows: Tensor, slopes: Tensor, learning_rate: float) -> None:
         """Step map and token vectors against the gradient by the sums of both."""
         self.tokens.step(slopes, learning_rate)
-        every = torch.arange(len(self.turn), device=rows.device)
-        self._adam.step(self.turn, every, slopes.T @ rows, self._speed * learning_rate)
+        every = torch.arange(len(self.matrix), device=rows.device)
+        self._adam.step(self.matrix, every, slopes.T @ rows, self._speed * learning_rate)
 
     def vectors(self, side: Side) -> Floats:
         """See `SiameseNetwork.vectors`."""
-        vectors = self._read[side] @ self.turn.cpu().numpy().T
+        vectors = self._read[side] @ self.matrix.cpu().numpy().T
         vectors += self._bags[side].times(self.tokens.table.vectors(), self.run.n_threads)
         return unit_vectors(vectors)
 
     def frozen(self) -> SummedEncoder:
         """See `SiameseNetwork.frozen`."""
-        turn, tokens = self.turn.cpu().numpy(), self.tokens.table.vectors()
-        return SummedEncoder(self._encoder, turn, tokens)
+        matrix, tokens = self.matrix.cpu().numpy(), self.tokens.table.vectors()
+        return SummedEncoder(self._encoder, matrix, tokens)
 
     def state(self) -> State:
         """Return the live arrays and tensors that a checkpoint keeps."""
-        parts: dict[str, State] = {"turn": self._adam.state(), "tokens": self.tokens.state()}
-        return {"turn": self.turn, **joined_parts(parts, ".")}
+        parts: dict[str, State] = {"matrix": self._adam.state(), "tokens": self.tokens.state()}
+        return {"matrix": self.matrix, **joined_parts(parts, ".")}
 
 
 class _ReadPairs:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from longtail.clustering.balanced import balanced_clusters
+from longtail.clustering.balanced import MAX_ITERATIONS, TOLERANCE, balanced_clusters
 from longtail.data.rows import (
     as_rows,
     binary,
@@ -91,8 +91,8 @@ class LabelClusters:
     n_kept: int = 10
     max_label_frequency: int | None = None
     plus_plus: bool = True
-    tolerance: float = 1e-4
-    max_iterations: int = 50
+    tolerance: float = TOLERANCE
+    max_iterations: int = MAX_ITERATIONS
     max_entries: int | None = 256
 
     def assign(
@@ -239,9 +239,9 @@ def label_centroids(
 def label_correlation(
     labels: sp.csr_array,
     *,
-    walk_length: int = 50,
-    restart_probability: float = 0.2,
-    n_kept: int = 10,
+    walk_length: int = LabelClusters.walk_length,
+    restart_probability: float = LabelClusters.restart_probability,
+    n_kept: int = LabelClusters.n_kept,
     max_label_frequency: int | None = None,
     seed: int,
     n_threads: int = 1,

@@ -52,7 +52,7 @@ def write_product(left: Floats, right: Floats, out: Floats) -> None:
 
 
 class _Limit:
-    """How many want numpy to compute on one thread, and what ends that."""
+    """How many users of `one_blas_thread` there are now, and what ends the limit after the last."""
 
     lock = Lock()
     n_users = 0
