@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import tracemalloc
 import weakref
 
@@ -10,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from longtail.array_file import write_arrays
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from, texts_from
 from longtail.data.text_column import TextColumn
@@ -30,6 +34,18 @@ from longtail.transfer.bounded_residual import BoundedResidual
 from small_runs import a_run
 
 CPU = torch.device("cpu")
+# The system kills who writes longer files than it may, in the midst of one.
+KILLED_IN_SAVE = """
+import resource, signal, sys
+import numpy as np
+from longtail.training.checkpoints import CheckpointFolder
+from longtail.training.fingerprint import Fingerprint
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+folder = CheckpointFolder(sys.argv[1], fingerprint=Fingerprint("{}", "f"), every_seconds=0)
+folder.save("Module IV", 1, {"a": np.ones(1000)}, [], ends_stage=False)
+"""
 WORDS = ["wine", "beer", "car", "bus", "rose", "oak"]
 
 
@@ -362,7 +378,7 @@ class TestCheckpointFolder:
         folder = self.folder(tmp_path)
         self.save(folder)
         (file,) = tmp_path.glob("*/*")
-        checkpoints.save_file({"a": np.ones(1)}, file, metadata={"longtail": note})
+        write_arrays(file, {"a": np.ones(1)}, note=note)
         assert folder.load("Module IV") is None
         assert "Module IV starts over" in caplog.text
 
@@ -393,6 +409,14 @@ class TestCheckpointFolder:
         folder.remove()
         assert not (tmp_path / "own").exists()
 
+    def test_who_is_killed_while_one_is_written_leaves_nothing_that_stays(self, tmp_path):
+        own = tmp_path / "own"
+        killed = subprocess.run([sys.executable, "-c", KILLED_IN_SAVE, own], check=False)
+        assert killed.returncode == -signal.SIGXFSZ
+        assert [file.suffix for file in own.glob("*/*")] == [".partial"]
+        self.folder(own).remove()
+        assert not own.exists()
+
     def test_one_of_another_training_does_not_count_wherever_it_lies(self, tmp_path):
         own = self.folder(tmp_path)
         other = self.folder(tmp_path, fingerprint=Fingerprint("{}", "g"))
@@ -419,11 +443,11 @@ class TestCheckpointFolder:
         folder = self.folder(tmp_path)
         self.save(folder, 1)
 
-        def half_written(tensors, path, metadata):
+        def half_written(path, arrays, note):
             path.write_bytes(b"half")
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(checkpoints, "save_file", half_written)
+        monkeypatch.setattr(checkpoints, "write_arrays", half_written)
         self.save(folder, 2)
         assert "No space left on device" in caplog.text
         assert len(list(tmp_path.glob("*/*"))) == 1
@@ -442,7 +466,7 @@ class TestCheckpointFolder:
         assert "could not be written" in caplog.text
 
     def test_training_goes_on_when_the_disk_is_full(self, tmp_path, monkeypatch, caplog):
-        usual, n_refused = checkpoints.save_file, 0
+        usual, n_refused = checkpoints.write_arrays, 0
 
         def refuse_once(*arguments, **keywords):
             nonlocal n_refused
@@ -451,7 +475,7 @@ class TestCheckpointFolder:
             n_refused += 1
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(checkpoints, "save_file", refuse_once)
+        monkeypatch.setattr(checkpoints, "write_arrays", refuse_once)
         stages_run(tmp_path)
         assert caplog.text.count("Free some space") == n_refused == 1
         assert CheckpointFolder.has_any(tmp_path)

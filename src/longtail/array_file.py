@@ -41,17 +41,22 @@ _CACHE_LINE = 64
 _LENGTH_BYTES = 8  # in front of a header
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
+def write_arrays(
+    path: Path, arrays: Mapping[str, NDArray[np.generic]], *, note: str | None = None
+) -> None:
     """Write a safetensors file whose large arrays begin on cache lines, once it is mapped.
 
     Those whose sizes are multiples of the largest powers of two go first: then each begins at a
-    multiple of its own.
+    multiple of its own. The library's own function writes to a file of a name that nobody knows
+    first, and who is killed meanwhile leaves that for ever.
 
     Parameters
     ----------
     path : Path
     arrays : mapping of str to array
         C-ordered and little-endian, of one of `DTYPES`.
+    note : str or None
+        What stands under ``longtail`` in the file's metadata.
 
     Examples
     --------
@@ -67,7 +72,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
     [3, 1]
     """
     ordered = sorted(arrays.items(), key=lambda item: (-_alignment(item[1]), -item[1].nbytes))
-    header: dict[str, Any] = {}
+    header: dict[str, Any] = {} if note is None else {"__metadata__": {"longtail": note}}
     place = 0
     for name, array in ordered:
         offsets = [place, place := place + array.nbytes]

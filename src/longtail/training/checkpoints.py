@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
-from longtail.array_file import MappedArrays, layouts_in, read_header
+from longtail.array_file import MappedArrays, layouts_in, read_header, write_arrays
 from longtail.errors import TrainingError
 from longtail.folder_exchange import obstacle_to
 from longtail.log import LOG
@@ -193,9 +192,9 @@ class CheckpointFolder:
                 "history": history,
                 "checksum": Checkpoint(epoch, arrays, history).checksum,
             }
-            save_file(arrays, partial, metadata={"longtail": json.dumps(note)})
+            write_arrays(partial, arrays, note=json.dumps(note))
             partial.replace(target)
-        except (OSError, SafetensorError) as error:
+        except OSError as error:
             with suppress(OSError):
                 partial.unlink()
             LOG.warning(
