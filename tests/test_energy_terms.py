@@ -284,7 +284,7 @@ class TestInferenceWithoutTorch:
         np.testing.assert_allclose(energies[:, -1], every[:, -1], atol=1e-3)
 
     def test_refuses_a_method_that_is_not_there(self):
-        with pytest.raises(InputError, match="entropy, logit, projected, bundle"):
+        with pytest.raises(InputError, match="'entropy', 'logit', 'projected', 'bundle', got"):
             EnergyInference(method="newton")
         with pytest.raises(InputError, match="between 0 and 10,000, got 1000000000"):
             EnergyInference(n_steps=10**9)
