@@ -6,11 +6,14 @@ import fcntl
 import gzip
 import json
 import os
+import shutil
 
 import pytest
 
+from longtail import load
 from longtail.cli import main
 from longtail.cli.one_at_a_time import lock
+from longtail.cli.points import points_in
 from longtail.cli.resuming import identity_of, resuming
 from longtail.errors import InputError
 
@@ -171,7 +174,7 @@ def test_a_name_that_is_no_utf_8_is_one_all_the_same(text_model_path, texts, tmp
     assert len(target.read_text().splitlines()) == len(TEXTS)
 
 
-def test_a_run_that_has_just_ended_keeps_its_output(text_model_path, texts, tmp_path, monkeypatch):
+def test_a_run_that_has_just_ended_keeps_its_output(texts, tmp_path, monkeypatch):
     target, lock = tmp_path / "out", fcntl.flock
 
     def flock(stream, how):
@@ -181,14 +184,14 @@ def test_a_run_that_has_just_ended_keeps_its_output(text_model_path, texts, tmp_
 
     (tmp_path / ".out.partial").write_bytes(b"all answers\n")
     monkeypatch.setattr(fcntl, "flock", flock)
-    run = resuming(target, identity_of(text_model_path, str(texts)))
+    run = resuming(target, identity_of(str(texts)))
     with pytest.raises(InputError, match="Another run is writing"):
         run.__enter__()
     assert target.read_bytes() == b"all answers\n"
 
 
-def test_two_runs_do_not_write_one_file(text_model_path, texts, tmp_path):
-    identity = identity_of(text_model_path, str(texts))
+def test_two_runs_do_not_write_one_file(texts, tmp_path):
+    identity = identity_of(str(texts))
     with resuming(tmp_path / "out", identity) as writer:
         writer.write(b"one\n", 1)
         again = resuming(tmp_path / "out", identity)
@@ -218,24 +221,40 @@ def test_what_was_put_in_the_place_of_a_file_is_not_locked(tmp_path):
 
 
 def test_what_another_version_has_begun_is_not_gone_on_with(tmp_path, monkeypatch):
-    (tmp_path / "manifest.json").write_text("{}")
     (tmp_path / "texts.txt").write_text("red wine\n")
-    ours = identity_of(tmp_path, str(tmp_path / "texts.txt"))
+    ours = identity_of(str(tmp_path / "texts.txt"))
     monkeypatch.setattr("longtail.cli.resuming.__version__", "0.0.1")
-    assert identity_of(tmp_path, str(tmp_path / "texts.txt")) != ours
+    assert identity_of(str(tmp_path / "texts.txt")) != ours
 
 
-def test_other_content_is_another_input_and_another_model(tmp_path):
-    model, texts = tmp_path, tmp_path / "texts.txt"
+def test_other_content_is_another_input(tmp_path):
+    texts = tmp_path / "texts.txt"
     texts.write_text("red wine\n")
-    (model / "manifest.json").write_text("{}")
-    identities = [identity_of(model, str(texts))]
+    before = identity_of(str(texts))
     os.utime(texts, ns=(0, 10**18))  # as long as before
-    identities.append(identity_of(model, str(texts)))
-    (model / "manifest.json").write_text("[]")
-    identities.append(identity_of(model, str(texts)))
-    assert identities[0]["model"] == identities[1]["model"] != identities[2]["model"]
-    assert identities[0]["file"] != identities[1]["file"] == identities[2]["file"]
+    assert identity_of(str(texts)) != before
+
+
+def test_answers_of_a_model_that_was_replaced_after_it_was_loaded_are_not_gone_on_with(
+    text_model_path, texts, tmp_path, monkeypatch, capsys
+):
+    model, target = tmp_path / "model", tmp_path / "out.jsonl"
+    shutil.copytree(text_model_path, model)
+
+    def replacing(*arguments, **keywords):
+        name = load(model).label_space.names[0]
+        assert main(["labels", "rename", str(model), name, "another name", str(model)]) == 0
+        return points_in(*arguments, **keywords)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("longtail.cli.predict.points_in", replacing)
+        stop_after(patch, 1, KeyboardInterrupt())
+        assert predict(model, texts, target, "--format", "text") == 130
+    assert predict(model, texts, target, "--format", "text") == 0
+    assert "with another model. This one starts over" in capsys.readouterr().err
+    answers = target.read_bytes()
+    assert predict(model, texts, target, "--format", "text") == 0
+    assert target.read_bytes() == answers
 
 
 def test_one_text_can_be_explained(text_model_path, capsys):

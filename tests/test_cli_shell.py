@@ -138,6 +138,31 @@ def test_output_that_cannot_be_written_is_one_sentence(place):
     )
 
 
+@pytest.mark.parametrize("buffered", [True, False])
+def test_output_of_which_the_disk_takes_a_part_is_told(place, tmp_path, buffered):
+    (tmp_path / "texts.txt").write_text("red wine in a glass\n" * 500)
+    command = [*COMMAND, "predict", place / "model", tmp_path / "texts.txt", "--format", "text"]
+    with (tmp_path / "answers.jsonl").open("w") as answers:
+        done = subprocess.run(
+            ["sh", "-c", 'ulimit -f 8; exec "$@"', "sh", *command],
+            env=os.environ | {"PYTHONUNBUFFERED": "" if buffered else "1"},
+            stdout=answers, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "error: File too large. Free some space" in done.stderr
+
+
+def test_standard_output_without_a_buffer_is_left_as_it_was(place, monkeypatch, tmp_path):
+    with (tmp_path / "names.txt").open("wb", buffering=0) as raw:
+        stream = io.TextIOWrapper(raw, write_through=True)
+        monkeypatch.setattr("sys.stdout", stream)
+        assert main(["labels", "list", str(place / "model")]) == 0
+        assert sys.stdout is stream
+        stream.write("more")
+    names = load(place / "model").label_space.names
+    assert (tmp_path / "names.txt").read_text() == "".join(f"{name}\n" for name in names) + "more"
+
+
 def test_names_that_a_terminal_cannot_write_are_escaped(tmp_path, monkeypatch):
     model = LongtailClassifier(dimension=8, epochs=1, n_threads=1)
     model.fit(["red wine", "old car"] * 9, [["\N{WINE GLASS}"], ["auto"]] * 9).save(tmp_path / "m")

@@ -309,3 +309,53 @@ def test_file_systems_that_cannot_flush_take_models_all_the_same(tmp_path, monke
     save(tmp_path / "model", 1)
     save(tmp_path / "model", 2)
     assert ModelFolder.open(tmp_path / "model").manifest == {"value": 2}
+
+
+def stop_after(monkeypatch, owner, name, is_the_one):
+    """Let Ctrl-C come once, behind what the system does when asked so."""
+    usual, came = getattr(owner, name), []
+
+    def stopped(*arguments, **keywords):
+        result = usual(*arguments, **keywords)
+        if not came and is_the_one(*arguments):
+            came.append(arguments)
+            raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(owner, name, stopped)
+
+
+@pytest.mark.parametrize(("mark", "left"), [(".old-", 1), (".partial-", 2)])
+def test_ctrl_c_behind_a_renaming_leaves_one_model(tmp_path, monkeypatch, mark, left):
+    save(tmp_path / "model", 1)
+    stop_after(monkeypatch, Path, "rename", lambda *paths: any(mark in str(p) for p in paths))
+    with pytest.raises(KeyboardInterrupt):
+        save(tmp_path / "model", 2)
+    assert names(tmp_path) == ["model"]
+    assert ModelFolder.open(tmp_path / "model", verify=True).arrays["first/a"][0] == left
+
+
+def test_ctrl_c_while_the_old_model_is_deleted_waits_for_that(tmp_path, monkeypatch):
+    save(tmp_path / "model", 1)
+    stop_after(monkeypatch, os, "unlink", lambda path, **_: str(path).endswith("safetensors"))
+    with pytest.raises(KeyboardInterrupt):
+        save(tmp_path / "model", 2)
+    assert names(tmp_path) == ["model"]
+
+
+def test_ctrl_c_while_a_folder_is_tried_leaves_it_alone(tmp_path, monkeypatch):
+    save(tmp_path / "model", 1)
+    stop_after(monkeypatch, Path, "mkdir", lambda path, *_: path.name == "taken")
+    with pytest.raises(KeyboardInterrupt):
+        is_fixed(tmp_path / "model")
+    assert names(tmp_path) == ["model"]
+
+
+@pytest.mark.parametrize("name", ["first.safetensors", "manifest.json"])
+def test_ctrl_c_while_files_are_moved_moves_the_rest(mounted, monkeypatch, name):
+    save(mounted, 1)
+    stop_after(monkeypatch, Path, "replace", lambda path, _: path.name == name)
+    with pytest.raises(KeyboardInterrupt):
+        save(mounted, 2)
+    assert names(mounted) == ["first.safetensors", "lost+found", "manifest.json"]
+    assert ModelFolder.open(mounted, verify=True).arrays["first/a"][0] == 2

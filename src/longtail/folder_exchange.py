@@ -128,8 +128,12 @@ def _is_refused(target: Path) -> bool:
         (taken / "taken").mkdir(parents=True)
         target.rename(taken)
     except OSError as error:
-        shutil.rmtree(taken, ignore_errors=True)
+        _delete(taken)
         return error.errno in _REFUSALS
+    except BaseException:  # Ctrl-C
+        if target.exists():
+            _delete(taken)
+        raise
     taken.rename(target)  # a file system of its own mind
     return False
 
@@ -213,7 +217,16 @@ def new_folder_for(target: Path) -> Iterator[Path]:
         _delete_abandoned(partial, target)
         yield partial
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        _delete(partial)
+
+
+def _delete(folder: Path) -> None:
+    """Delete a folder, if it is there; Ctrl-C comes after that."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _delete_abandoned(partial: Path, target: Path) -> None:
@@ -296,13 +309,25 @@ def _flush(folder: Path) -> None:
 def _exchange_files(partial: Path, target: Path, last: str, old: Iterable[str]) -> None:
     """Move files into a folder; who has an old one mapped keeps it."""
     names = [file.name for file in partial.iterdir() if file.name != last]
-    (target / last).unlink(missing_ok=True)
-    for name in [*names, last]:
-        (partial / name).replace(target / name)
+    try:
+        _move_files(partial, target, names, last)
+    except BaseException as error:
+        if not isinstance(error, OSError):  # Ctrl-C: some of the files are nothing
+            _move_files(partial, target, names, last)
+        raise
     for name in {*old} - {*names, last}:
         with suppress(OSError):  # it is in nobody's way
             (target / name).unlink()
     partial.rmdir()
+
+
+def _move_files(partial: Path, target: Path, names: Iterable[str], last: str) -> None:
+    """Move those that are not there yet."""
+    if (partial / last).exists():
+        (target / last).unlink(missing_ok=True)
+    for name in [*names, last]:
+        if (partial / name).exists():
+            (partial / name).replace(target / name)
 
 
 def _exchange_folders(partial: Path, target: Path) -> None:
@@ -318,27 +343,29 @@ def _exchange_folders(partial: Path, target: Path) -> None:
 def _is_exchanged(partial: Path, target: Path) -> bool:
     """Try to give the new folder its name; return whether that was free."""
     before = hidden_beside(target, _BEFORE)
-    had_old = _is_moved(target, before)
     is_taken = False
     try:
+        with suppress(FileNotFoundError):  # there is no old one
+            target.rename(before)
         partial.rename(target)
-    except BaseException as error:  # Ctrl-C, too
+    except BaseException as error:
         is_taken = isinstance(error, OSError) and error.errno in _TAKEN
-        if had_old and not is_taken:
-            before.rename(target)
         if not is_taken:
+            _leave_one(partial, target, before)
             raise
-    shutil.rmtree(before, ignore_errors=True)
+    _delete(before)
     return not is_taken
 
 
-def _is_moved(target: Path, before: Path) -> bool:
-    """Give the old folder a hidden name; return whether there is one."""
-    try:
-        target.rename(before)
-    except FileNotFoundError:
-        return False
-    return True
+def _leave_one(partial: Path, target: Path, before: Path) -> None:
+    """Leave the new folder, or else the old one, after an exchange that was stopped.
+
+    Ctrl-C comes behind what the system has done meanwhile, so the folders tell how far that was.
+    """
+    if partial.exists() and before.exists():
+        before.rename(target)
+    else:
+        _delete(before)
 
 
 def read_whole(folder: Path, last: str, read: Callable[[], Found]) -> Found:

@@ -14,7 +14,7 @@ import io
 import os
 import sys
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _make_streams_safe()
     # The system takes all memory back at once. To look for garbage in it takes half a second.
     atexit.register(gc.freeze)
-    with stoppable() as stops, heard_by(notice), _warnings_as_notices():
+    with _written_whole(), stoppable() as stops, heard_by(notice), _warnings_as_notices():
         try:
             return _run(arguments)
         except KeyboardInterrupt as stop:
@@ -160,6 +160,28 @@ def _make_streams_safe() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def _written_whole() -> Iterator[None]:
+    """Write to standard output all that is to be written, or fail.
+
+    Python without a buffer, as ``PYTHONUNBUFFERED`` asks of many a container, drops without a word
+    what a disk that is full by then, or a reader that leaves, does not take.
+    """
+    usual = sys.stdout
+    if not isinstance(usual, io.TextIOWrapper) or not isinstance(usual.buffer, io.RawIOBase):
+        yield
+        return
+    buffer = io.BufferedWriter(usual.buffer, buffer_size=1)  # which writes on, and holds nothing
+    sys.stdout = io.TextIOWrapper(buffer, usual.encoding, usual.errors, write_through=True)
+    try:
+        yield
+    finally:
+        whole, sys.stdout = sys.stdout, usual
+        with suppress(OSError):  # it was told before
+            whole.detach()
+            buffer.detach()  # or it would close what is not its own
 
 
 def _occupy_streams() -> None:

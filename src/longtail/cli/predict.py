@@ -26,7 +26,8 @@ from longtail.data.label_space import LabelSpace
 from longtail.data.line_kinds import PLAIN
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, source_name
-from longtail.predictor import LARGEST_K, Predictor, load
+from longtail.model_folder import ModelFolder
+from longtail.predictor import LARGEST_K, Predictor
 from longtail.restriction import Restriction, check_threshold
 
 if TYPE_CHECKING:
@@ -101,11 +102,12 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Answer, and return the exit code."""
     _check_options(arguments)
     check_inputs(arguments.file, arguments.allowed, arguments.masked)
-    model = load(arguments.model)
+    folder = ModelFolder.open(arguments.model)
+    model = Predictor.from_folder(folder)
     if arguments.text is not None:
         _answer_text(model, arguments)
     else:
-        _answer_file(model, arguments)
+        _answer_file(model, arguments, folder.checksum)
     return 0
 
 
@@ -201,8 +203,11 @@ def _explain_text(model: Predictor, arguments: argparse.Namespace) -> None:
         notice(NO_LABEL)
 
 
-def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
-    """Write one line, or one row of a matrix, a point, in the order of the file."""
+def _answer_file(model: Predictor, arguments: argparse.Namespace, checksum: str) -> None:
+    """Write one line, or one row of a matrix, a point, in the order of the file.
+
+    The checksum is that of the model's manifest, which may be another model's by now.
+    """
     if delimiter_of(arguments.output):
         check_names(model.label_space, arguments.output)
     allowed = _names_in(model, arguments.allowed, "allowed")
@@ -224,7 +229,7 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
     if is_matrix(arguments.output):
         counts = _write_scores(ask(blocks), model, arguments)
     else:
-        settings = _identifying(allowed, masked, columns, kept)
+        settings = _identifying(allowed, masked, columns, kept) | {"model": checksum}
         counts = _write_lines(ask, blocks, model, arguments, settings, kept)
     _say_how_many(arguments, *counts)
 
@@ -251,7 +256,6 @@ def _write_lines(
     """Write a line a point, but for what an earlier run has written; return the same counts."""
     identity = partial(
         identity_of,
-        arguments.model,
         arguments.file,
         top_k=arguments.top_k,
         threshold=arguments.threshold,

@@ -20,7 +20,6 @@ from longtail.cli.one_at_a_time import lock
 from longtail.data.paths import replacing
 from longtail.errors import LongtailError
 from longtail.log import LOG
-from longtail.manifest import MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,23 +87,20 @@ class BlockWriter:
             stream.write(msgspec.json.encode(self._progress))
 
 
-def identity_of(model: str | Path, file: str, **settings: Any) -> dict[str, Any]:
+def identity_of(file: str, **settings: Any) -> dict[str, Any]:
     """Return what an output depends on, as JSON values: it is resumed only where all is the same.
 
     Parameters
     ----------
-    model : str or Path
-        The model folder.
     file : str
         The input. Its size and time of change stand for its content.
     **settings
-        Whatever else the output depends on.
+        Whatever else the output depends on, such as the model, by its checksum.
     """
     status = Path(file).stat()
     name = os.fsencode(Path(file).resolve()).decode(errors="backslashreplace")  # may be no UTF-8
     return {
         "longtail": __version__,
-        "model": hashlib.sha256((Path(model) / MANIFEST).read_bytes()).hexdigest(),
         "file": [name, status.st_size, status.st_mtime_ns],
         **settings,
     }
