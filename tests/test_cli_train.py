@@ -7,12 +7,13 @@ import gzip
 import json
 import subprocess
 import sys
+from dataclasses import fields
 
 import pytest
 
 from command_line import SMALL, SMALL_ASTEC, files_of, refused, run, write_lines
 from longtail import model_folder
-from longtail.cli.settings import parse_settings, settings_help
+from longtail.cli.settings import parse_settings, setting_names, settings_help
 from longtail.errors import ModelFolderError
 from longtail.progress import ProgressBar
 from longtail.recipes.names import RECIPES, recipe
@@ -445,3 +446,17 @@ def test_every_recipe_takes_settings_from_the_command_line(name):
     assert "  random_state = 0" in lines
     bare = [line for i, line in enumerate(lines) if is_head[i] and all(is_head[i + 1 : i + 2])]
     assert not bare  # settings of which nothing is said
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_default_that_the_help_shows_can_be_set(name):
+    kind = recipe(name)
+    lines = settings_help(kind, name).splitlines()[1:]
+    shown = [line.split("=", 1) for line in lines if not line.startswith("   ")]
+    pairs = [f"{key.strip()}={value.strip()}" for key, value in shown]
+    assert len(pairs) == len(setting_names(kind))
+    settings = parse_settings(kind, pairs)
+    defaults = {field.name: field.default for field in fields(kind)}
+    of_an_object = {key for key, value in settings.items() if value == "its own"}
+    assert of_an_object <= {"encoder_loss", "classifier_loss"}
+    assert all(settings[key] == defaults[key] for key in settings.keys() - of_an_object)
