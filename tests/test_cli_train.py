@@ -39,6 +39,16 @@ def test_training_tells_statistics_estimate_progress_and_what_to_do_next(place, 
     assert sorted(tmp_path.iterdir()) == [model]  # the checkpoints are gone
 
 
+def test_peak_memory_is_the_same_wherever_it_is_said(place, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("longtail.estimators.estimator.peak_memory", lambda: 586_200_000)
+    model = tmp_path / "model"
+    code, out, _ = run(capsys, "train", place / "train.jsonl", "--model", model, *SMALL)
+    assert code == 0
+    assert "at most 586.0 MB of memory" in out
+    assert json.loads((model / "training.json").read_text())["peak_memory_mb"] == 586
+    assert "at most 586.0 MB of memory" in run(capsys, "inspect", model)[1]
+
+
 def test_the_model_keeps_how_it_was_made(place):
     training = json.loads((place / "model" / "training.json").read_text())
     assert training["recipe"] == "LongtailClassifier"

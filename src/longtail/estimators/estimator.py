@@ -357,7 +357,7 @@ class LabelEstimator(AnsweringEstimator):
             "stages": self.run_.timings,
             "wall_seconds": sum(t["wall_seconds"] for t in self.run_.timings.values()),
             "cpu_seconds": sum(t["cpu_seconds"] for t in self.run_.timings.values()),
-            "peak_memory_mb": round(peak_memory() / 2**20),
+            "peak_memory_mb": round(peak_memory() / 10**6),
             "history": self.run_.history,
         }
 
