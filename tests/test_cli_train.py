@@ -7,12 +7,13 @@ import gzip
 import json
 import subprocess
 import sys
+from dataclasses import fields
 
 import pytest
 
 from command_line import SMALL, SMALL_ASTEC, files_of, refused, run, write_lines
 from longtail import model_folder
-from longtail.cli.settings import parse_settings, settings_help
+from longtail.cli.settings import parse_settings, setting_names, settings_help
 from longtail.errors import ModelFolderError
 from longtail.progress import ProgressBar
 from longtail.recipes.names import RECIPES, recipe
@@ -36,6 +37,16 @@ def test_training_tells_statistics_estimate_progress_and_what_to_do_next(place, 
     assert f"longtail predict {model} --text" in out
     assert f"longtail evaluate {model} TEST" in out
     assert sorted(tmp_path.iterdir()) == [model]  # the checkpoints are gone
+
+
+def test_peak_memory_is_the_same_wherever_it_is_said(place, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("longtail.estimators.estimator.peak_memory", lambda: 586_200_000)
+    model = tmp_path / "model"
+    code, out, _ = run(capsys, "train", place / "train.jsonl", "--model", model, *SMALL)
+    assert code == 0
+    assert "at most 586.0 MB of memory" in out
+    assert json.loads((model / "training.json").read_text())["peak_memory_mb"] == 586
+    assert "at most 586.0 MB of memory" in run(capsys, "inspect", model)[1]
 
 
 def test_the_model_keeps_how_it_was_made(place):
@@ -445,3 +456,17 @@ def test_every_recipe_takes_settings_from_the_command_line(name):
     assert "  random_state = 0" in lines
     bare = [line for i, line in enumerate(lines) if is_head[i] and all(is_head[i + 1 : i + 2])]
     assert not bare  # settings of which nothing is said
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_default_that_the_help_shows_can_be_set(name):
+    kind = recipe(name)
+    lines = settings_help(kind, name).splitlines()[1:]
+    shown = [line.split("=", 1) for line in lines if not line.startswith("   ")]
+    pairs = [f"{key.strip()}={value.strip()}" for key, value in shown]
+    assert len(pairs) == len(setting_names(kind))
+    settings = parse_settings(kind, pairs)
+    defaults = {field.name: field.default for field in fields(kind)}
+    of_an_object = {key for key, value in settings.items() if value == "its own"}
+    assert of_an_object <= {"encoder_loss", "classifier_loss"}
+    assert all(settings[key] == defaults[key] for key in settings.keys() - of_an_object)

@@ -123,7 +123,8 @@ class TestForms:
             assert {type(label) for row in found for label in row} <= {type(y[0][0])}
             assert {label for row in found for label in row} <= {v for row in y for v in row}
         else:
-            assert type(found) is (sp.csr_array if sp.issparse(y) else np.ndarray)
+            sparse = sp.csr_matrix if sp.isspmatrix(y) else sp.csr_array
+            assert type(found) is (sparse if sp.issparse(y) else np.ndarray)
             assert (found.shape, found.dtype) == (y.shape, y.dtype)
         best, _ = model.predict_topk(X, 1)
         is_right = labels_from(y, len(best))[0].toarray()[np.arange(len(best)), best[:, 0]]

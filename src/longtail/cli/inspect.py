@@ -217,7 +217,7 @@ def _show_stages(training: Mapping[str, Any]) -> None:
     _section("Time", table(["stage", "wall seconds", "CPU seconds"], times))
     result(
         f"{time_text(training['wall_seconds'])} in all, at most "
-        f"{bytes_text(training['peak_memory_mb'] * 2**20)} of memory"
+        f"{bytes_text(training['peak_memory_mb'] * 10**6)} of memory"
     )
 
 

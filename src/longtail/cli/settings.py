@@ -171,7 +171,8 @@ def _value(key: str, text: str, kind: Any) -> Any:
     given: Any = None if text.lower() == "none" else text
     is_word = str in _alternatives(kind) and text.isalpha()
     if given is not None and is_tuple and not is_word:
-        given = [part.strip() for part in text.strip("()").split(",")]
+        parts = [part.strip() for part in text.strip("()").split(",")]
+        given = [] if parts == [""] else parts
     elif given is not None and float in _alternatives(kind):
         with suppress(ValueError):
             given = float(text)  # as Python writes them: .3, 1. and +2 too

@@ -346,7 +346,7 @@ def _summarise(estimator: LabelEstimator, arguments: argparse.Namespace, seconds
     what = '--text "..."' if estimator.predictor_.vectorizer is not None else "FILE"
     result(
         f"{arguments.recipe} trained in {time_text(seconds)}, at most "
-        f"{bytes_text(report['peak_memory_mb'] * 2**20)} of memory; {bytes_text(size)} in "
+        f"{bytes_text(report['peak_memory_mb'] * 10**6)} of memory; {bytes_text(size)} in "
         f"{arguments.model}"
     )
     result(f"  longtail predict {folder} {what}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, ValuesView
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, csr_matrix, isspmatrix
 
 from longtail.data.dataset import Dataset
 from longtail.data.foreign import as_classes, own_dtype
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from longtail.data.label_space import LabelSpace
 
-__all__ = ["AnsweringEstimator", "matrix_dtype", "rereadable"]
+__all__ = ["AnsweringEstimator", "matrix_dtype", "rereadable", "sparse_type"]
 
 USUALLY_PREDICTED = 100  # labels of a point; of points that may have more, more are asked for
 LEAST_CHOSEN = 0.5  # probability
@@ -52,6 +52,7 @@ class AnsweringEstimator(Parameters):
     predictor_: Predictor
     label_form_: LabelForm
     _label_dtype: np.dtype[Any]
+    _sparse_type: type[csr_array | csr_matrix]
     _own_classes: np.ndarray[Any, Any]
 
     @property
@@ -213,7 +214,8 @@ class AnsweringEstimator(Parameters):
             (np.ones(int(starts[-1]), self._label_dtype), ids[chosen], starts), shape
         )
         matrix.sort_indices()
-        return matrix if self.label_form_ is LabelForm.SPARSE else matrix.toarray()
+        is_sparse = self.label_form_ is LabelForm.SPARSE
+        return self._sparse_type(matrix) if is_sparse else matrix.toarray()
 
     def _in_own_ids(self, labels: csr_array, space: LabelSpace) -> csr_array:
         """Return true labels in the model's ids, with names that it does not know behind them."""
@@ -235,6 +237,20 @@ def rereadable(given: Any) -> Any:
     ([['bread'], []], [['bread'], []])
     """
     return list(given) if isinstance(given, Iterator | ValuesView) else given
+
+
+def sparse_type(y: Any) -> type[csr_array | csr_matrix]:
+    """Return scipy's class of a matrix like y: its older one, if y is of that, multiplies by ``*``.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csc_matrix
+    >>> from longtail.estimators.answers import sparse_type
+    >>> sparse_type(csc_matrix((2, 3))).__name__, sparse_type([["bread"]]).__name__
+    ('csr_matrix', 'csr_array')
+    """
+    found: type[csr_array | csr_matrix] = csr_matrix if isspmatrix(y) else csr_array
+    return found
 
 
 def matrix_dtype(y: Any) -> np.dtype[Any]:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from longtail import __version__
 from longtail.data.copies import points_of_rows, without_copies
@@ -25,7 +26,7 @@ from longtail.data.from_python import (
 from longtail.data.point_input import PointInput
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError, interruptible
-from longtail.estimators.answers import AnsweringEstimator, matrix_dtype, rereadable
+from longtail.estimators.answers import AnsweringEstimator, matrix_dtype, rereadable, sparse_type
 from longtail.estimators.calibrating import calibrated
 from longtail.estimators.holding_out import LARGEST_HELD_OUT
 from longtail.estimators.json_values import code_of, digest_of_file, json_value
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-    from scipy.sparse import csr_array
 
     from longtail.scorers.calibration import Calibration
     from longtail.scorers.protocols import Scorer
@@ -181,7 +181,7 @@ class LabelEstimator(AnsweringEstimator):
                 self.feature_names_in_: NDArray[np.object_] = np.array(names, np.object_)
                 known = self.predictor_
                 known.reads = replace(known.reads, feature_names=names)
-        self._label_dtype = matrix_dtype(y)
+        self._label_dtype, self._sparse_type = matrix_dtype(y), sparse_type(y)
         return self
 
     def fit_dataset(
@@ -311,7 +311,7 @@ class LabelEstimator(AnsweringEstimator):
         self.predictor_ = predictor
         self.predictor_.documents["training.json"] = self.training_report()
         self.label_form_ = LabelForm.SPARSE
-        self._label_dtype = np.dtype(np.float32)
+        self._label_dtype, self._sparse_type = np.dtype(np.float32), csr_array
 
     def _fingerprint(
         self, dataset: Dataset, features: csr_array, set_aside: csr_array | None
@@ -357,7 +357,7 @@ class LabelEstimator(AnsweringEstimator):
             "stages": self.run_.timings,
             "wall_seconds": sum(t["wall_seconds"] for t in self.run_.timings.values()),
             "cpu_seconds": sum(t["cpu_seconds"] for t in self.run_.timings.values()),
-            "peak_memory_mb": round(peak_memory() / 2**20),
+            "peak_memory_mb": round(peak_memory() / 10**6),
             "history": self.run_.history,
         }
 

@@ -29,7 +29,7 @@ from longtail.scorers.joined_features import HALF_LENGTH, JoinedFeatures, Joined
 from longtail.scorers.label_tree import LabelTreeScorer
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
-from longtail.surrogates.label_indexing import LabelIndexer, PointFeatures
+from longtail.surrogates.label_indexing import LabelIndexer  # noqa: TC001 - `get_type_hints` of a recipe looks it up
 from longtail.surrogates.label_tree import LabelTree, balanced_tree
 from longtail.training.early_stopping import HeldOut
 from longtail.training.schedule import Schedule
@@ -109,7 +109,7 @@ class XTransformer(OfTextEncoder):
     'drink'
     """
 
-    indexers: tuple[LabelIndexer | str, ...] = (PointFeatures(),)
+    indexers: tuple[LabelIndexer | str, ...] = ("features",)
     matcher: ClusterMatcher | str | None = None
     leaf_size: int = 100
     further_encoders: tuple[str, ...] = ()

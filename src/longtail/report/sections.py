@@ -198,7 +198,7 @@ def training_stages(training: Mapping[str, Any]) -> str:
     total = (f"{training['wall_seconds']:,.1f}", f"{training['cpu_seconds']:,.1f}")
     rows.append(("together", *total, Bar(0)))
     header = ("stage", "seconds", "CPU seconds", "")
-    peak = paragraph(f"Peak memory: {bytes_text(training['peak_memory_mb'] * 2**20)}.")
+    peak = paragraph(f"Peak memory: {bytes_text(training['peak_memory_mb'] * 10**6)}.")
     return charts(drawn) + table("Time a stage", header, rows) + peak
 
 
