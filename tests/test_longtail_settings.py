@@ -182,6 +182,16 @@ def test_pieces_of_words_are_read_where_labels_have_enough_points(n_words, piece
     assert LongtailClassifier(pieces="no").pieces_for(9, 1, 90, n_words) == "no"
 
 
+@pytest.mark.parametrize(("n_pairs", "pieces"), [(40, "no"), (41, "all")])
+def test_pieces_that_few_points_share_are_read_where_no_text_has_the_words_of_another(
+    n_pairs, pieces
+):
+    data, model = points_and_labels(200, 20, n_pairs=n_pairs), LongtailClassifier()
+    nothing = points_and_labels(50, 20)
+    assert model.pieces_of(data, nothing) == "no"
+    assert model.pieces_of(data._replace(is_unknown=True), nothing) == pieces
+
+
 def test_only_pieces_that_there_are_can_be_asked_for():
     with pytest.raises(InputError, match="pieces must be one of None, 'no', 'beginnings', 'all'"):
         LongtailClassifier(pieces="endings").fit(["a"], [["b"]])

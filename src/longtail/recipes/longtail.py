@@ -33,6 +33,7 @@ FEW_POINTS, MANY_POINTS = 50_000, 200_000
 FREQUENT = 20  # points a label, on average, from which its own vector learns enough
 VERY_FREQUENT, FEW_LABELS = 50, 5_000  # labels that smaller logits rank better
 NOT_RARE = 5  # from which what its points' words have in common tells more than chance does
+MORE_THAN_A_PAIR = 2  # the same of pieces, where most words are in no other text
 FEW_WORDS_AND_PAIRS = 4  # of a text: with fewer, all their pieces take no time worth naming
 MANY_PIECES = 80  # of a word: those of twenty characters
 FOUND_OF_STRINGS = 150  # labels, in place of 30
@@ -96,7 +97,8 @@ class LongtailClassifier(RerankedEstimator):
         with, such as ``<wine``, or all. None takes beginnings where labels have more than 20 points
         on average, or more than 5 of up to 50,000 points: of rarer labels, pieces tell nothing. It
         takes all where labels have more than 5 and texts have fewer than 4 known words and pairs,
-        as short texts, scripts without spaces and texts full of unknown words have.
+        as short texts and scripts without spaces have, or more than 2 and texts most of whose words
+        no other has.
     n_found : int or None
         Labels with the largest logits of their vectors, which are scored by all sources. None takes
         30, and 150 where words have 80 pieces and more: of strings, vectors tell little.
@@ -213,7 +215,10 @@ class LongtailClassifier(RerankedEstimator):
         n_points, n_labels = data.labels.shape
         n_label_pairs = data.labels.nnz + held_out.labels.nnz
         n_in_all = n_points + held_out.labels.shape[0]
-        return self.pieces_for(n_in_all, n_labels, n_label_pairs, n_words_known(data))
+        n_words = n_words_known(data)
+        return self.pieces_for(
+            n_in_all, n_labels, n_label_pairs, n_words, is_unknown=data.is_unknown
+        )
 
     def space_for(self, data: TrainingData, n_held_out: int = 0) -> SharedSpace:
         """Return how the points, labels and texts of a training set are trained."""
@@ -273,16 +278,25 @@ class LongtailClassifier(RerankedEstimator):
         return 0.4 if n_label_pairs <= FREQUENT * n_labels else 0.0
 
     def pieces_for(
-        self, n_points: int, n_labels: int, n_label_pairs: int, n_words: float
+        self,
+        n_points: int,
+        n_labels: int,
+        n_label_pairs: int,
+        n_words: float,
+        *,
+        is_unknown: bool = False,
     ) -> Pieces:
         """Return which pieces of words are looked at, unless that is set.
 
-        `n_words` are the words and pairs of a text, on average.
+        `n_words` are the words and pairs of a text, on average. Where most are in no other text,
+        `is_unknown`, these tell nothing, and pieces that few points share are better than nothing.
         """
         if self.pieces is not None:
             return cast("Pieces", self.pieces)
         has_few_words = n_words < FEW_WORDS_AND_PAIRS
         least = NOT_RARE if n_points <= FEW_POINTS or has_few_words else FREQUENT
+        if is_unknown:
+            least = MORE_THAN_A_PAIR
         if n_label_pairs <= least * n_labels:
             return "no"
         return "all" if has_few_words else "beginnings"
