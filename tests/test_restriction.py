@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 
 from longtail import Dataset, LongtailClassifier
 from longtail.compiled.blended import compiled_of
+from longtail.compiled.scratch import count_places
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
@@ -54,6 +55,22 @@ def test_what_the_search_has_not_found_comes_last(recipe):
         assert row[:n_found].tolist() == own[:n_found].tolist()
         assert sorted(row.tolist()) == list(range(60))
     assert (np.diff(probabilities, axis=1) <= 0).all()
+
+
+def test_the_same_labels_are_made_room_for_once_and_others_anew(model):
+    scorer, few = (
+        compiled_of(model.scorer),
+        [["drink", "red"], ["vehicle", "old"], ["drink", "red"]],
+    )
+    asked = [Restriction.of(model.label_space, names, ()).given for names in few]
+    assert scorer.finding_also(asked[0]) is scorer.finding_also(asked[2])
+    first, other, again = (scorer.finding_also(labels) for labels in asked)
+    assert first is not other is not again
+    assert count_places(first.parts) == first._n_places
+    told = [model.predict(TEXTS[0], allowed=names) for names in few]
+    assert told[0] == told[2]
+    for names, answer in zip(few, told, strict=True):
+        assert sorted(name for name, _ in answer) == sorted(names)
 
 
 def test_a_batch_and_its_rows_agree(model):

@@ -14,7 +14,7 @@ from longtail.blend.score_network import count_sources
 from longtail.compiled.checks import check_answerer, check_search_sizes
 from longtail.compiled.layout import laid_out, network_laid_out
 from longtail.compiled.parts import answerer_from, arrays_of, dimension_of, most_frequent
-from longtail.compiled.scratch import log_ranks_of, new_scratch
+from longtail.compiled.scratch import count_places, log_ranks_of, new_scratch
 from longtail.data.csr import is_within
 from longtail.errors import require_one_of
 from longtail.kernels.answer import answer_bags, near_rows
@@ -79,6 +79,7 @@ class CompiledScorer:
         self.related = related
         self._model = _handle_of(parts)
         self._spares: Spares[Any] = Spares()
+        self._wider: tuple[bytes, CompiledScorer] | None = None
 
     @classmethod
     def of(
@@ -211,12 +212,20 @@ class CompiledScorer:
         return len(self.parts.network.log_ranks)
 
     def finding_also(self, labels: Ids) -> CompiledScorer:
-        """Return the same model, on the same tables, that scores some labels for every point."""
-        popular = read_only(np.concatenate([self.parts.popular, labels]), np.int32)
-        ranks = log_ranks_of(self.width + len(labels))
-        network = self.parts.network._replace(log_ranks=ranks)
-        parts = self.parts._replace(popular=popular, network=network)
-        return CompiledScorer(parts, self.sizes, self.related)
+        """Return the same model, on the same tables, that scores some labels for every point.
+
+        The last one is kept, with its scratch: most who allow some labels allow the same again.
+        """
+        key = labels.tobytes()
+        kept = self._wider  # once: another thread may put its own there
+        if kept is None or kept[0] != key:
+            ranks = log_ranks_of(self.width + len(labels))
+            wider = self._with(
+                popular=read_only(np.concatenate([self.parts.popular, labels]), np.int32),
+                network=self.parts.network._replace(log_ranks=ranks),
+            )
+            self._wider = kept = key, wider
+        return kept[1]
 
     def near_points(self, bag: Bags, n: int) -> tuple[Ids, Floats]:
         """See `KnowsPoints`; at most as many as the beam is long."""
@@ -246,8 +255,7 @@ class CompiledScorer:
         """
         has_relations = bool(self.parts.has_relations)
         network.check_sources(count_sources(len(self.parts.heads), has_relations=has_relations))
-        parts = self.parts._replace(network=network_laid_out(network, self.width))
-        return CompiledScorer(parts, self.sizes, self.related)
+        return self._with(network=network_laid_out(network, self.width))
 
     def with_further_scales(self, scale: float, text_scale: float) -> CompiledScorer:
         """Return the same model, on the same tables, whose further labels have other scales.
@@ -255,8 +263,13 @@ class CompiledScorer:
         See `longtail.blend.further_scale`.
         """
         further, of_texts = np.float32(scale), np.float32(text_scale)
-        parts = self.parts._replace(further_scale=further, further_text_scale=of_texts)
-        return CompiledScorer(parts, self.sizes, self.related)
+        return self._with(further_scale=further, further_text_scale=of_texts)
+
+    def _with(self, **changed: Any) -> CompiledScorer:
+        """Return a model on the same tables, some of whose small parts are others."""
+        other = CompiledScorer(self.parts._replace(**changed), self.sizes, self.related)
+        other._n_places = self._n_places
+        return other
 
     def _model_for(self, k: int) -> Any:
         """Return the handle of a model that answers so many labels.
@@ -274,9 +287,14 @@ class CompiledScorer:
         node_bias = read_only(node_bias, np.float32)
         return _handle_of(parts._replace(frequent=frequent, node_bias=node_bias))
 
+    @cached_property
+    def _n_places(self) -> int:
+        """Looked for once: all features are gone through."""
+        return count_places(self.parts)
+
     def _new_scratch(self) -> Any:
         """Return scratch: making it for each query would cost too much."""
-        return handle_of(new_scratch(self.parts, self.sizes, self.related))
+        return handle_of(new_scratch(self.parts, self.sizes, self.related, self._n_places))
 
     def __reduce__(self) -> Any:
         """Leave out what belongs to this process."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["label_beam", "log_ranks_of", "new_scratch"]
+__all__ = ["count_places", "label_beam", "log_ranks_of", "new_scratch"]
 
 MOST_LOGGED = 8192  # nodes that a walk has compared after the entries: usually about 2,000
 N_NAMED = 64  # labels that may follow the candidates because of their texts, in a long answer
@@ -71,8 +71,13 @@ def point_beam(sizes: SearchSizes) -> int:
     return max(sizes.n_near_points, sizes.beam // 2)
 
 
-def new_scratch(parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> AnswerScratch:
-    """Return scratch for one thread; a walk of labels keeps a log, to go on with a longer beam."""
+def new_scratch(
+    parts: Answerer, sizes: SearchSizes, related: RelationSizes, n_places: int
+) -> AnswerScratch:
+    """Return scratch for one thread; a walk of labels keeps a log, to go on with a longer beam.
+
+    `n_places` is what `count_places` says of the parts.
+    """
     n_found = min(sizes.n_found, len(parts.label_of_row))
     n_near = min(sizes.n_near_points, len(parts.points.members))
     n_tokens, dimension = len(parts.tokens.values), dimension_of(parts)
@@ -117,7 +122,7 @@ def new_scratch(parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> 
         links=floats(n_labels),
         slots=np.zeros(n_labels + N_MORE_SLOTS, np.uint16),
         text_sums=floats(n_labels if parts.has_relations else 0),
-        dense=floats(_n_places(parts)),
+        dense=floats(n_places),
         read_columns=ids(n_tokens),
         read_values=floats(n_tokens),
         candidates=ids(min(width, n_labels)),
@@ -135,7 +140,7 @@ def new_scratch(parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> 
     )
 
 
-def _n_places(parts: Answerer) -> int:
+def count_places(parts: Answerer) -> int:
     """Return how many features of split rows are common, at most, and one for all others."""
     split = [parts.linear, *([parts.relations.texts] if parts.has_relations else [])]
     most = max(int(unpacked_ids(rows.places).max(initial=0)) for rows in split)

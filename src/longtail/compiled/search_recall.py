@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.compiled.parts import dimension_of
-from longtail.compiled.scratch import new_scratch
+from longtail.compiled.scratch import count_places, new_scratch
 from longtail.index.exact import ExactIndex
 from longtail.kernels.code_search import (
     nearest_members,
@@ -68,7 +68,7 @@ def label_recall(scorer: CompiledScorer) -> float:
     exact = ExactIndex(float_rows(graph.rows), bias=graph.bias)
     k = min(sizes.n_found, len(graph.members))
     least_of = exact.query(queries, min(k, len(graph.codes)))[1][:, -1]
-    scratch = new_scratch(scorer.parts, sizes, scorer.related)
+    scratch = new_scratch(scorer.parts, sizes, scorer.related, count_places(scorer.parts))
     n_found = 0
     for near, query, least in zip(edges, queries, least_of, strict=True):
         similarities = _walked(scorer, query, _starts(scorer, near), scratch)
