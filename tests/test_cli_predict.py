@@ -114,6 +114,22 @@ def test_either_a_text_or_a_file(place, capsys):
     )
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["predict", ".", "--text", "wine", "--text=beer"],
+        ["predict", ".", "-", "--allowed", "wine", "--allowed", "beer"],
+        ["predict", ".", "-", "--masked", "wine", "--masked", "beer"],
+        ["labels", "add", "m", "new.txt", "n", "--examples", "wine", "--examples", "beer"],
+        ["labels", "remove", "m", "n", "--from", "wine", "--from", "beer"],
+    ],
+)
+def test_what_would_be_lost_is_refused(arguments, capsys):
+    code, _, err = run(capsys, *arguments)
+    assert code == 2
+    assert "came twice, with 'wine' and 'beer'. Pass one; a file, or standard input, may" in err
+
+
 def test_a_text_in_place_of_a_file_is_told_how_to_be_passed(place, capsys):
     assert "a text is passed as --text" in refused(capsys, "predict", place / "model", "red wine")
 

@@ -17,7 +17,7 @@ from longtail.cli.own_columns import (
     check_file_of,
     columns_as_in_training,
 )
-from longtail.cli.parser import HintingParser
+from longtail.cli.parser import HintingParser, OnlyOnce
 from longtail.cli.words import word
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
@@ -57,7 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the new labels, one a line: a name, or a name, a TAB and a text; - reads "
         "standard input",
     )
-    add.add_argument("--examples", metavar="FILE", help="points that have the new labels")
+    add.add_argument(
+        "--examples", metavar="FILE", action=OnlyOnce, help="points that have the new labels"
+    )
     add.add_argument("--format", choices=FORMATS, help="of the examples; guessed without it")
     add_column_arguments(add, "the examples")
     remove = _command(commands, "remove", "Remove labels")
@@ -66,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     remove.add_argument(
         "--from",
         metavar="FILE",
+        action=OnlyOnce,
         dest="source",
         help="a file of labels to remove, one a line; - reads standard input",
     )

@@ -15,10 +15,39 @@ from longtail.cli.interrupts import nothing_to_lose
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["CommandParser", "HintingParser"]
+__all__ = ["CommandParser", "HintingParser", "OnlyOnce"]
 
 
 _SEVERAL = {"+", "*"}  # values of one place, in words of argparse
+
+
+class OnlyOnce(argparse.Action):
+    """An option that names what is read: of two, argparse would drop the first without a word.
+
+    Examples
+    --------
+    >>> from longtail.cli.parser import HintingParser, OnlyOnce
+    >>> parser = HintingParser(prog="ask")
+    >>> _ = parser.add_argument("--text", action=OnlyOnce)
+    >>> parser.parse_args(["--text", "wine"]).text
+    'wine'
+    """
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        """Take the value, the first and only one."""
+        before = getattr(namespace, self.dest)
+        if before is not None:
+            parser.error(
+                f"{option_string} came twice, with {before!r} and {values!r}. Pass one; a file, or "
+                "standard input, may have several"
+            )
+        setattr(namespace, self.dest, values)
 
 
 class HintingParser(argparse.ArgumentParser):

@@ -16,6 +16,7 @@ from longtail.cli.near_names import check_label_names
 from longtail.cli.notices import notice
 from longtail.cli.output import one_line, result
 from longtail.cli.own_columns import add_column_arguments, columns_of_points
+from longtail.cli.parser import OnlyOnce
 from longtail.cli.points import answered, points_in
 from longtail.cli.resuming import digest_of, identity_of
 from longtail.cli.score_matrix import is_matrix, write_scores
@@ -57,7 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="points to answer: JSON lines, plain text (one a line), or a file as for training, "
         "with or without labels; - reads standard input",
     )
-    parser.add_argument("--text", type=word, help="one text to answer, instead of FILE")
+    parser.add_argument(
+        "--text", type=word, action=OnlyOnce, help="one text to answer, instead of FILE"
+    )
     parser.add_argument(
         "--output",
         metavar="OUT",
@@ -75,10 +78,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allowed",
         metavar="NAMES",
+        action=OnlyOnce,
         help="a file of the only labels that may be answered, one name a line",
     )
     parser.add_argument(
-        "--masked", metavar="NAMES", help="a file of labels that may not be answered"
+        "--masked",
+        metavar="NAMES",
+        action=OnlyOnce,
+        help="a file of labels that may not be answered",
     )
     parser.add_argument(
         "--explain", action="store_true", help="of --text: show the words that moved each label"
