@@ -282,8 +282,9 @@ def test_a_count_that_is_none_is_refused_by_name(command, number, monkeypatch, c
     assert f"over 0, got '{number}'" in error
 
 
-def test_time_of_a_text(monkeypatch, capsys, data, model):
-    asked = (model, data / "test.jsonl.gz", "--n-texts", 12)
+@pytest.mark.parametrize("held_to", [(), ("--allowed", 3)])
+def test_time_of_a_text(held_to, monkeypatch, capsys, data, model):
+    asked = (model, data / "test.jsonl.gz", "--n-texts", 12, *held_to)
     code, out, _ = told_by("benchmarks.latency", monkeypatch, capsys, *asked)
     assert code == 0
     ((n_texts, *milliseconds),) = rows_in(out)
