@@ -4,18 +4,17 @@ python -m benchmarks.imperfect_labels DATA OUT
 python -m benchmarks.peers --quick --data OUT/wrong --out RESULT
 
 DATA is a folder with train.jsonl.gz, test.jsonl.gz and labels.txt.gz. Of its points, drawn at
-random, 5,000 are trained on and 1,000 asked. But for `codes`, `swapped` and `everywhere` the asked
-ones are as they are.
+random, 5,000 are trained on and 1,000 asked. But for the last four, the asked ones are as they are.
 
 - right: all are as they are.
 - wrong, very-wrong: each label is another with a probability of .2, or .5, drawn from all of them.
 - missing, many-missing: each label is left out with a probability of .3, or .6, and with it a point
   that has none left.
 - unlabelled: half of the points have no labels, and stay.
-- everywhere: 95 of 100 points, of both parts, have one label more.
 - synonyms: each label goes by one of two names, at random, and is asked by either.
 - codes: numbers stand in place of names.
 - swapped: each label has the name of another.
+- everywhere: 95 of 100 points have one label more.
 """
 
 from __future__ import annotations

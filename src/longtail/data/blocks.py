@@ -1,4 +1,4 @@
-"""Texts or features, whichever points are; and in blocks, of which what is made fits in memory."""
+"""Points as texts or as features, and in blocks: what is made of one fits in memory."""
 
 from __future__ import annotations
 

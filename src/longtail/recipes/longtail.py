@@ -97,8 +97,8 @@ class LongtailClassifier(RerankedEstimator):
         with, such as ``<wine``, or all. None takes beginnings where labels have more than 20 points
         on average, or more than 5 of up to 50,000 points: of rarer labels, pieces tell nothing. It
         takes all where labels have more than 5 and texts have fewer than 4 known words and pairs,
-        as short texts and scripts without spaces have, or more than 2 and texts most of whose words
-        no other has.
+        as short texts and scripts without spaces have; more than 2 do where most of their words are
+        in no other text.
     n_found : int or None
         Labels with the largest logits of their vectors, which are scored by all sources. None takes
         30, and 150 where words have 80 pieces and more: of strings, vectors tell little.
@@ -295,7 +295,7 @@ class LongtailClassifier(RerankedEstimator):
             return cast("Pieces", self.pieces)
         has_few_words = n_words < FEW_WORDS_AND_PAIRS
         least = NOT_RARE if n_points <= FEW_POINTS or has_few_words else FREQUENT
-        if is_unknown:
+        if is_unknown and has_few_words:
             least = MORE_THAN_A_PAIR
         if n_label_pairs <= least * n_labels:
             return "no"
