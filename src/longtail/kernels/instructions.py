@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LANES",
     "LINE",
+    "each_lane",
     "first_lanes",
     "has",
     "in_lanes",
@@ -96,3 +97,15 @@ def looping(builder: Any, is_on: Callable[[], Any]) -> Iterator[None]:
     yield
     builder.branch(head)
     builder.position_at_end(done)
+
+
+@contextmanager
+def each_lane(builder: Any, mask: Any) -> Iterator[Any]:
+    """Generate a body that is run for each lane of a mask that is set, and is given its number."""
+    kind = ir.IntType(mask.type.count)
+    left = cgutils.alloca_once_value(builder, builder.bitcast(mask, kind))
+    with looping(builder, lambda: builder.icmp_unsigned("!=", builder.load(left), kind(0))):
+        bits = builder.load(left)
+        lane = builder.zext(builder.cttz(bits, ir.IntType(1)(0)), ir.IntType(64))
+        builder.store(builder.and_(bits, builder.sub(bits, kind(1))), left)
+        yield lane

@@ -13,7 +13,7 @@ from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from longtail.kernels.instructions import LANES, first_lanes, has, in_lanes, load_first
+from longtail.kernels.instructions import LANES, each_lane, first_lanes, has, in_lanes, load_first
 from longtail.kernels.packed_ids import ID_WIDTHS, id_there
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ __all__ = [
     "gathered_sum",
     "has_instructions",
     "packed_columns",
-    "scatter",
 ]
 
 N_MORE_SLOTS = 2  # behind those of labels: two are read at once, and one stays empty
@@ -58,17 +57,6 @@ def gathered(builder: Any, base: Any, places: Any, kind: Any) -> Any:
     )
     every, nothing = ir.Constant(_MASK, [1] * LANES), ir.Constant(kind, None)
     return builder.call(take, [nothing, start, places, every, _INT(size)])
-
-
-def scatter(builder: Any, base: Any, places: Any, mask: Any, values: Any) -> None:
-    """Write the lanes of a mask to their places."""
-    pointer = _BYTE.as_pointer()
-    own = ir.FunctionType(ir.VoidType(), [pointer, _MASK, _INTS, values.type, _INT])
-    name = "dpi" if values.type == _INTS else "dps"
-    put = cgutils.get_or_insert_function(
-        builder.module, own, f"llvm.x86.avx512.mask.scatter.{name}.512"
-    )
-    builder.call(put, [builder.bitcast(base, pointer), mask, places, values, _INT(4)])
 
 
 def packed_columns(
@@ -230,19 +218,9 @@ def add_scaled(
         n_sums = builder.trunc(cgutils.unpack_tuple(builder, target.shape)[0], _INT)
         factor = context.cast(builder, arguments[4], scale, types.float32)
         span = _span(context, builder, signature, arguments)
-        if not has_instructions(context):
-            for column, value in entries.each_alone(*span):
-                with builder.if_then(builder.icmp_unsigned("<", column, n_sums), likely=True):
-                    _add_one(builder, target.data, column, builder.fmul(factor, value()))
-            return context.get_dummy_value()
-        n_sums, factors = in_lanes(builder, n_sums, _INTS), in_lanes(builder, factor, _FLOATS)
-        none = ir.Constant(_INTS, [0] * LANES)
-        for columns, values, mask in entries.each(*span):
-            inside = builder.and_(mask, builder.icmp_unsigned("<", columns, n_sums))
-            places = builder.select(inside, columns, none)
-            own = gathered(builder, target.data, places, _FLOATS)
-            own = builder.fadd(own, builder.fmul(factors, values()))
-            scatter(builder, target.data, places, inside, own)
+        for column, value in entries.each_alone(*span):
+            with builder.if_then(builder.icmp_unsigned("<", column, n_sums), likely=True):
+                _add_one(builder, target.data, column, builder.fmul(factor, value()))
         return context.get_dummy_value()
 
     return types.void(ids, weights, first, after, scale, sums), generate
@@ -325,18 +303,26 @@ def add_to_slots(
                     _add_one(builder, target.data, place, builder.fmul(factor, weight()))
             return context.get_dummy_value()
         last, factors = in_lanes(builder, last, _INTS), in_lanes(builder, factor, _FLOATS)
-        low_half, one = (ir.Constant(_INTS, [n] * LANES) for n in (0xFFFF, 1))
-        none = ir.Constant(_INTS, [0] * LANES)
+        low_half, none = (ir.Constant(_INTS, [n] * LANES) for n in (0xFFFF, 0))
+        slots_of, products = (cgutils.alloca_once(builder, kind) for kind in (_INTS, _FLOATS))
+        slots_there, products_there = (
+            builder.bitcast(room, ir.ArrayType(kind, LANES).as_pointer())
+            for room, kind in ((slots_of, _INT), (products, _FLOAT))
+        )
         for columns, weights_of, mask in entries.each(*span):
             places = _lesser(builder, columns, last)
             own = builder.and_(gathered(builder, marks.data, places, _INTS), low_half)
             marked = builder.and_(builder.icmp_unsigned("!=", own, none), mask)
             any_bit = builder.icmp_unsigned("!=", builder.bitcast(marked, _SHORT), _SHORT(0))
             with builder.if_then(any_bit):
-                slots_of = builder.select(marked, builder.sub(own, one), none)
-                sums_of = gathered(builder, target.data, slots_of, _FLOATS)
-                sums_of = builder.fadd(sums_of, builder.fmul(factors, weights_of()))
-                scatter(builder, target.data, slots_of, marked, sums_of)
+                builder.store(own, slots_of)
+                builder.store(builder.fmul(factors, weights_of()), products)
+                with each_lane(builder, marked) as lane:
+                    slot, product = (
+                        builder.load(builder.gep(room, [_LONG(0), lane]))
+                        for room in (slots_there, products_there)
+                    )
+                    _add_one(builder, target.data, builder.sub(slot, _INT(1)), product)
         return context.get_dummy_value()
 
     return types.void(ids, weights, first, after, scale, slots, sums), generate

@@ -8,7 +8,7 @@ import numpy as np
 
 from longtail.kernels.jit import fast_kernel, kernel
 from longtail.kernels.prefetch import prefetch_pair
-from longtail.kernels.sparse_lanes import add_scaled, gathered_sum
+from longtail.kernels.sparse_lanes import gathered_sum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,26 +55,31 @@ def copied(points: Points, own: Ids, place_of_feature: Ids) -> tuple[Points, Ids
         n_entries += points.row_starts[point + 1] - points.row_starts[point]
     row_starts = np.zeros(len(own) + 1, np.int64)
     columns, values = np.empty(n_entries, np.uint32), np.empty(n_entries, np.float32)
-    features = np.empty(min(n_entries, points.n_features), np.int32)
-    n = n_features = 0
+    features = np.empty(min(n_entries, points.n_features) + 1, np.int32)
+    n, n_features, one = np.uint64(0), np.int32(0), np.uint64(1)
     for i in range(len(own)):
         if i + _AHEAD < len(own):
             coming = points.row_starts[own[i + _AHEAD]]
             prefetch_pair(points.columns, coming)
             prefetch_pair(points.values, coming)
-        for j in range(points.row_starts[own[i]], points.row_starts[own[i] + 1]):
+        start, stop = points.row_starts[own[i]], points.row_starts[own[i] + 1]
+        for j in range(np.uint64(start), np.uint64(stop)):
             feature = points.columns[j]
-            if place_of_feature[feature] < 0:
-                place_of_feature[feature] = n_features
-                features[n_features] = feature
-                n_features += 1
-            columns[n], values[n] = place_of_feature[feature], points.values[j]
-            n += 1
+            place = place_of_feature[feature]
+            # No branch: whether a feature is new cannot be guessed.
+            is_new = place < 0
+            features[np.uint32(n_features)] = feature
+            place = n_features if is_new else place
+            n_features += np.int32(1) if is_new else np.int32(0)
+            place_of_feature[feature] = place
+            columns[n], values[n] = place, points.values[j]
+            n += one
         row_starts[i + 1] = n
-    for feature in features[:n_features]:
-        place_of_feature[feature] = -1
-    near = Points(row_starts, columns, values, points.squared_norms[own], n_features)
-    return near, features[:n_features]
+    features = features[:n_features]
+    for feature in features:
+        place_of_feature[np.uint32(feature)] = -1
+    squared_norms = points.squared_norms[own]
+    return Points(row_starts, columns, values, squared_norms, np.int64(n_features)), features
 
 
 @fast_kernel
@@ -95,8 +100,8 @@ def margin_of_row(points: Points, row: int, dense: Floats) -> np.float32:
 def add_row(points: Points, row: int, step: np.float32, dense: Floats) -> None:
     """Add a multiple of one of the points to a dense vector."""
     columns, values = points.columns, points.values
-    start, stop = points.row_starts[row], points.row_starts[row + 1]
-    add_scaled(columns, values, start, stop, step, dense)
+    for j in range(np.uint64(points.row_starts[row]), np.uint64(points.row_starts[row + 1])):
+        dense[columns[j]] += step * values[j]
 
 
 @kernel

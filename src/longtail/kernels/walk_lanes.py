@@ -5,21 +5,18 @@ Edges of a node are distinct, so sixteen of them can be looked up and marked at 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from longtail.kernels.coded_graph import HIGHEST_KEY, IS_OPEN, KEY_BITS, LAST_NODE, NODE_BITS
-from longtail.kernels.instructions import LANES, LINE, first_lanes, in_lanes, load, looping, store
+from longtail.kernels.instructions import LANES, LINE, each_lane, first_lanes, in_lanes, load, store
 from longtail.kernels.lanes import KEYS_AT_ONCE
 from longtail.kernels.packed_ids import ID_WIDTHS, id_there
 from longtail.kernels.prefetch import fetch_line
-from longtail.kernels.sparse_lanes import gathered, has_instructions, packed_columns, scatter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from longtail.kernels.sparse_lanes import gathered, has_instructions, packed_columns
 
 __all__ = ["MOST_IN_REGISTERS", "insert_products", "keep_unseen_edges"]
 
@@ -67,7 +64,11 @@ def _count(builder: Any, mask: Any, kind: Any) -> Any:
 
 
 class _Notes:
-    """Which nodes were seen, by the last stamp, and a list of those that were not."""
+    """Which nodes were seen, by the last stamp, and a list of those that were not.
+
+    Nodes are marked when all edges of one have been looked up, as distinct ones can be: to write to
+    sixteen places by one instruction takes many processors longer than to write to each alone.
+    """
 
     def __init__(self, builder: Any, n_nodes: Any, stamps: Any, fresh: Any, n_fresh: Any) -> None:
         self.builder = builder
@@ -87,13 +88,12 @@ class _Notes:
         places = builder.select(inside, nodes, none)
         seen = gathered(builder, self.stamps, places, _INTS)
         unseen = builder.and_(inside, builder.icmp_signed("!=", seen, stamps_now))
-        scatter(builder, self.stamps, places, unseen, stamps_now)
         n_now = builder.load(self.n_fresh)
         _compress(builder, nodes, unseen, builder.gep(self.fresh, [n_now]))
         builder.store(builder.add(n_now, _count(builder, unseen, _SHORT)), self.n_fresh)
 
     def one(self, _context: Any, ids: Any, place: Any, _n_left: Any, n_bytes: int) -> None:
-        """Note an id that was not seen, without a branch; one of no node has the last stamp."""
+        """Note an id that was not seen, without a branch; what is no node has the last stamp."""
         builder = self.builder
         node = builder.zext(id_there(builder, ids, place, n_bytes), _LONG)
         is_node = builder.icmp_unsigned("<", node, self.n_nodes)
@@ -101,8 +101,14 @@ class _Notes:
         is_unseen = builder.icmp_signed("!=", builder.load(mark), self.stamp)
         n_now = builder.load(self.n_fresh)
         builder.store(builder.trunc(node, _INT), builder.gep(self.fresh, [n_now]))
-        builder.store(self.stamp, mark)
         builder.store(builder.add(n_now, builder.zext(is_unseen, _LONG)), self.n_fresh)
+
+    def mark(self, first: Any, after: Any) -> None:
+        """Mark some of the nodes listed as seen."""
+        builder = self.builder
+        with cgutils.for_range_slice(builder, first, after, _LONG(1)) as (place, _):
+            node = builder.load(builder.gep(self.fresh, [place]))
+            builder.store(self.stamp, builder.gep(self.stamps, [builder.zext(node, _LONG)]))
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
@@ -151,6 +157,7 @@ def keep_unseen_edges(
                 note(context, packed.data, place, builder.sub(after, place), n_bytes)
         start = builder.bitcast(table.data, _BYTE.as_pointer())
         _fetch_rows(builder, start, width, target.data, before, builder.load(n_kept))
+        notes.mark(before, builder.load(n_kept))
         return builder.load(n_kept)
 
     return types.int64(ids, first, n_ids, codes, stamps, fresh, n_fresh), generate
@@ -210,16 +217,6 @@ def _keys_of(builder: Any, nodes: Any, products: Any, place: Any) -> Any:
     return builder.or_(builder.shl(builder.sext(sums, _KEYS), key_bits), low)
 
 
-def _each_lane(builder: Any, mask: Any, do: Callable[[Any], None]) -> None:
-    """Do something for each lane of a mask of eight that is set."""
-    left = cgutils.alloca_once_value(builder, builder.bitcast(mask, _BYTE))
-    with looping(builder, lambda: builder.icmp_unsigned("!=", builder.load(left), _BYTE(0))):
-        bits = builder.load(left)
-        lane = builder.zext(builder.cttz(bits, _BIT(1)), _LONG)
-        builder.store(builder.and_(bits, builder.sub(bits, _BYTE(1))), left)
-        do(lane)
-
-
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
 def insert_products(
     _: Any, keys: Any, nodes: Any, products: Any, n: Any, neighbours: Any, degree: Any
@@ -262,20 +259,6 @@ def insert_products(
             with builder.if_then(builder.icmp_unsigned("==", n_blocks, _LONG(n_own))):
                 registers = _Beam(builder, first, n_own)
                 builder.store(_LONG(_BELOW_ALL), best)
-
-                def enter(lane: Any, registers: _Beam = registers) -> None:
-                    there = builder.bitcast(room, _LONG.as_pointer())
-                    key = builder.load(builder.gep(there, [lane]))
-                    below, last_node = _LONG(int(NODE_BITS)), _LONG(int(LAST_NODE))
-                    node = builder.and_(builder.lshr(key, below), last_node)
-                    row = builder.gep(edge_bytes, [builder.mul(node, row_bytes)])
-                    for offset in (_LONG(0), _LONG(LINE), last_byte):
-                        fetch_line(builder, builder.gep(row, [offset]))
-                    highest = builder.load(best)
-                    is_higher = builder.icmp_signed(">", key, highest)
-                    builder.store(builder.select(is_higher, key, highest), best)
-                    registers.insert(key)
-
                 step = _LONG(KEYS_AT_ONCE)
                 with cgutils.for_range_slice(builder, _LONG(0), end, step) as (j, _i):
                     some = _keys_of(builder, own.data, sums.data, j)
@@ -283,7 +266,18 @@ def insert_products(
                     inside = first_lanes(builder, n_left, KEYS_AT_ONCE)
                     above = builder.icmp_signed(">", some, registers.least())
                     builder.store(some, room)
-                    _each_lane(builder, builder.and_(inside, above), enter)
+                    with each_lane(builder, builder.and_(inside, above)) as lane:
+                        there = builder.bitcast(room, _LONG.as_pointer())
+                        key = builder.load(builder.gep(there, [lane]))
+                        below, last_node = _LONG(int(NODE_BITS)), _LONG(int(LAST_NODE))
+                        node = builder.and_(builder.lshr(key, below), last_node)
+                        row = builder.gep(edge_bytes, [builder.mul(node, row_bytes)])
+                        for offset in (_LONG(0), _LONG(LINE), last_byte):
+                            fetch_line(builder, builder.gep(row, [offset]))
+                        highest = builder.load(best)
+                        is_higher = builder.icmp_signed(">", key, highest)
+                        builder.store(builder.select(is_higher, key, highest), best)
+                        registers.insert(key)
                 n_above = registers.write(builder.load(best))
                 builder.store(builder.add(n_above, _LONG(1)), place)
         return builder.load(place)
