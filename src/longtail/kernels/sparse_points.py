@@ -79,7 +79,7 @@ def copied(points: Points, own: Ids, place_of_feature: Ids) -> tuple[Points, Ids
     for feature in features:
         place_of_feature[np.uint32(feature)] = -1
     squared_norms = points.squared_norms[own]
-    return Points(row_starts, columns, values, squared_norms, np.int64(n_features)), features
+    return Points(row_starts, columns, values, squared_norms, int(n_features)), features
 
 
 @fast_kernel
