@@ -334,7 +334,7 @@ def test_early_stopping_keeps_the_best_epoch_in_memory(recipe):
     [
         (DEXA, "encoder", {"encoder_epochs": 20}),
         (DEXA, "classifiers", {"freeze_encoder": False}),
-        (SiameseXML, "blend", {"n_found": 100}),
+        (SiameseXML, "blend", {"n_near_labels": 100}),
         (XTransformer, "ranker", {"beam_size": 20}),
         (XTransformer, "matcher", {"epochs": 20}),
         (XTransformer, "matcher", {"matcher": "linear"}),

@@ -92,7 +92,7 @@ FOUR = ShortlistTraining(schedule=BRIEF, n_random=4)
             {"surrogate": MetaLabelTask(residual=BoundedResidual(dropout="half"))},
             r"surrogate\.residual\.dropout must be a number, got 'half'",
         ),
-        ({"negatives": NearestLabels(beam=0)}, r"negatives\.beam must be between 1 and"),
+        ({"negatives": NearestLabels(beam_size=0)}, r"negatives\.beam_size must be between 1 and"),
         (
             {"negatives": NearestLabels(point_weight=2)},
             r"negatives\.point_weight must be between 0",

@@ -144,8 +144,8 @@ def _show_search(model: Predictor) -> None:
         what = "training point" if len(scorer.parts.points.codes) else "label"
         _section(
             "Search",
-            f"{recall:.1f} % of the {scorer.sizes.n_found} nearest labels that an exact search "
-            f"finds ({counted(n_queries(scorer), what)})",
+            f"{recall:.1f} % of the {scorer.sizes.n_near_labels} nearest labels that an exact "
+            f"search finds ({counted(n_queries(scorer), what)})",
         )
 
 

@@ -86,8 +86,7 @@ class Astec(LabelEstimator):
         Points of a step of Module I; batches on shortlists are twice as large. None takes 512, and
         less where that would leave fewer than about two hundred batches an epoch.
     n_near_labels : int
-        Labels with the nearest centres that Module II finds for a training point (ANNS^mu). In the
-        default recipe and NGAME, `n_found` are such labels.
+        Labels with the nearest centres that Module II finds for a training point (ANNS^mu).
     n_near_points : int
         Nearest training points whose labels it adds (ANNS^x); 0 leaves these out, as Slice does.
     shortlist_size : int
