@@ -55,6 +55,8 @@ def rewritten(source, target, keys, value):
         (["description", "recipe"], [], r"`recipe` of the description is \[\], no str"),
         (["scorer", "scales"], [[], 1.0, 1.0], "lacks a part"),
         (["scorer", "further_scale"], [], "lacks a part"),
+        (["scorer", "sizes"], {"n_found": 30}, "or has another: .*'n_found'. It may be of an ear"),
+        (["reads"], {"kind": "bags"}, "lacks a part .*: 'dense'. It may be of an earlier"),
         (["description"], "DEXA", "has a part that models of this version have not"),
     ],
 )
