@@ -164,7 +164,11 @@ def test_words_are_refused_before_any_work_too(place, capsys, tmp_path):
         ("longtail", {"char_ngrams": (3, 10**9)}, "2 <= shortest <= longest <= 100, or None"),
         ("longtail", {"beam_size": 10**9}, "beam_size must be between 1 and 1,000,000"),
         ("astec", {"n_random": 10**9}, "n_random must be between 0 and 1,000,000"),
-        ("bonsai", {"reranker": "best"}, "reranker must be one of None, 'spen', 'icnn'"),
+        (
+            "bonsai",
+            {"energy_reranker": "best"},
+            "energy_reranker must be one of None, 'spen', 'icnn'",
+        ),
         ("spen", {"loss": "least"}, "loss must be one of 'squared-error'"),
         ("icnn", {"inference": "quick"}, "inference must be one of"),
         ("xtransformer", {"teacher_forcing": False, "matcher_aware": False}, "one of the two"),

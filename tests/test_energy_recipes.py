@@ -386,7 +386,7 @@ class TestReranker:
         random = np.random.default_rng(0)
         X = sp.csr_array(random.random((1100, 40)) < 0.1).astype(np.float32)
         Y = sp.csr_array((X[:, :12].toarray() > 0).astype(np.float32))
-        settings = {"reranker": "spen", "n_threads": 1, "dimension": 16}
+        settings = {"energy_reranker": "spen", "n_threads": 1, "dimension": 16}
         folder = {"checkpoint_folder": tmp_path, "checkpoint_seconds": 0.0}
         data = Dataset(None, X, Y, LabelSpace(12))
         plain = LongtailClassifier(**settings).fit_dataset(data)
@@ -408,7 +408,9 @@ class TestReranker:
         (X, Y), _ = points
         for most in (10**6, 15):
             monkeypatch.setattr("longtail.recipes.reranked.MOST_UNSEEN", most)
-            Parabel(leaf_size=9, n_learners=1, reranker="spen", n_threads=1).fit(X[:400], Y[:400])
+            Parabel(leaf_size=9, n_learners=1, energy_reranker="spen", n_threads=1).fit(
+                X[:400], Y[:400]
+            )
         assert shown[0] > 30
         assert shown[1] <= 15
 
@@ -418,7 +420,7 @@ class TestReranker:
         always = {"spen": RerankerTraining(size=6, n_updates=4, only_if_better=False)}
         monkeypatch.setattr(reranking, "RERANKINGS", always)
         (X, Y), (X_test, _) = points
-        model = Parabel(leaf_size=4, n_learners=1, reranker="spen", n_threads=1).fit(X, Y)
+        model = Parabel(leaf_size=4, n_learners=1, energy_reranker="spen", n_threads=1).fit(X, Y)
         assert isinstance(model.predictor_.scorer, EnergyReranker)
         ids, scores = model.predict_topk(X_test, 12)
         assert (np.diff(scores[:, :12], axis=1) <= 0).all()
@@ -450,8 +452,8 @@ class TestReranker:
 
     def test_refuses_another_name(self, points):
         (X, Y), _ = points
-        with pytest.raises(InputError, match="reranker must be one of None, 'spen', 'icnn'"):
-            Parabel(reranker="crf").fit(X, Y)
+        with pytest.raises(InputError, match="energy_reranker must be one of None, 'spen', 'icnn'"):
+            Parabel(energy_reranker="crf").fit(X, Y)
 
 
 class TestPictures:

@@ -696,6 +696,6 @@ def test_the_speed_of_this_machine_is_measured():
 @pytest.mark.parametrize("kind", [LongtailClassifier, Parabel])
 def test_a_recipe_behind_an_energy_is_trained_twice(kind):
     alone = estimate_training(DEPENDS, costs_of(kind()), ONE_CORE)
-    both = estimate_training(DEPENDS, costs_of(kind(reranker="spen")), ONE_CORE)
+    both = estimate_training(DEPENDS, costs_of(kind(energy_reranker="spen")), ONE_CORE)
     assert sum(both.stages.values()) > 1.8 * sum(alone.stages.values())
     assert both.memory == alone.memory + 200e6  # of torch, which trains the energy

@@ -141,7 +141,7 @@ def test_parts_learn_as_on_the_cpu(parts):
 @pytest.mark.parametrize("reranker", ["spen", "icnn"])
 def test_an_energy_re_ranks(data, reranker):
     train, test = data
-    model = Parabel(leaf_size=20, reranker=reranker, device="cuda")
+    model = Parabel(leaf_size=20, energy_reranker=reranker, device="cuda")
     ids, _ = model.fit_dataset(train).predict_topk(test.texts, 1)
     assert precision_at_k(ids, test.labels, 1) > 0.2
 

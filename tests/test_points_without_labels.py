@@ -55,7 +55,7 @@ def test_probabilities_behind_a_reranker_count_them(held_out, monkeypatch):
     always = {"spen": RerankerTraining(size=6, n_updates=4, only_if_better=False)}
     monkeypatch.setattr(reranking, "RERANKINGS", always)
     settings = {"leaf_size": 4, "n_learners": 1, "held_out": held_out, "n_threads": 1}
-    model, test = Parabel(reranker="spen", **settings), points(500, 1)
+    model, test = Parabel(energy_reranker="spen", **settings), points(500, 1)
     ids, probabilities = model.fit_dataset(points(4_000, 0)).predict_topk(test.texts, 1)
     assert isinstance(model.predictor_.scorer, EnergyReranker)
     is_right = test.labels.toarray()[np.arange(500), ids[:, 0]]

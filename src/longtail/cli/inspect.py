@@ -101,7 +101,7 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
     learner = learners[0]
     counts = [counted(model.n_labels, "label"), counted(model.n_features, "feature")]
     if isinstance(learner, HasVectors):
-        stored = f" in {learner.dtype}" if isinstance(learner, CompiledScorer) else ""
+        stored = f" in {learner.storage}" if isinstance(learner, CompiledScorer) else ""
         counts.append(f"{learner.dimension} dimensions{stored}")
     if len(learners) > 1:
         counts.append(f"{len(learners)} learners")

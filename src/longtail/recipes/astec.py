@@ -99,8 +99,7 @@ class Astec(LabelEstimator):
     n_hard, n_random : int
         Hard negatives drawn from a point's shortlist in each epoch, and random labels in a batch.
     reranker : bool
-        Train a second network on what the first confuses, and let it score the shortlist too: the
-        paper's. That of the default recipe and Parabel is an energy, see `RerankedEstimator`.
+        Train a second network on what the first confuses, and let it score the shortlist, too.
     n_confused : int
         Best labels of each training point that the re-ranker is trained against.
     n_learners : int

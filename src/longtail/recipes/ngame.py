@@ -10,7 +10,7 @@ from longtail.errors import InputError
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.ngame_training import NGAMETraining
 from longtail.recipes.own_parts import check_part
-from longtail.recipes.part_words import LOSSES, part_of
+from longtail.recipes.part_words import PAIR_LOSSES, part_of
 from longtail.recipes.text_encoders import OfTextEncoder
 from longtail.siamese.modules import ClassifierModule, EncoderModule
 from longtail.siamese.networks import BagArchitecture
@@ -158,7 +158,7 @@ class NGAME(OfTextEncoder):
         """See `LabelEstimator.check`."""
         super().check()
         for name in ("encoder_loss", "classifier_loss"):
-            loss = part_of(name, getattr(self, name), LOSSES)
+            loss = part_of(name, getattr(self, name), PAIR_LOSSES)
             check_part(name, loss, ["slope"], "TripletLoss()")
         if self.linear and not self.n_near_points:
             raise InputError(
@@ -209,7 +209,7 @@ class NGAME(OfTextEncoder):
                 learning_rate=self.encoder_learning_rate,
                 warm_up=self.warm_up_of_encoder(),
             ),
-            loss=part_of("encoder_loss", self.encoder_loss, LOSSES),
+            loss=part_of("encoder_loss", self.encoder_loss, PAIR_LOSSES),
             batch_size=self.batch_size_for(n_points),
             cluster_size=self.cluster_size,
             refresh_every=self.refresh_every,
@@ -221,7 +221,7 @@ class NGAME(OfTextEncoder):
             schedule=Schedule(
                 epochs=self.classifier_epochs, learning_rate=self.classifier_learning_rate
             ),
-            loss=part_of("classifier_loss", self.classifier_loss, LOSSES),
+            loss=part_of("classifier_loss", self.classifier_loss, PAIR_LOSSES),
             batch_size=self.batch_size_for(n_points),
             dropout=self.dropout,
             cluster_size=self.cluster_size,
