@@ -197,7 +197,7 @@ class NGAME(OfTextEncoder):
         if self.is_bag:
             return BagArchitecture(dimension=self.dimension, dropout=self.dropout)
         transformer = self.transformer(self.batch_size_for(n_points))
-        rate = self.fine_tune_rate if self.fine_tune else MAP_RATE
+        rate = self.fine_tune_learning_rate if self.fine_tune else MAP_RATE
         speed = rate / self.encoder_learning_rate
         return TransformerArchitecture(transformer=transformer, speed=speed, dropout=self.dropout)
 
