@@ -305,7 +305,7 @@ def test_each_further_learner_of_attentionxml_adds_its_tables_once():
 def test_a_beam_wider_than_the_tree_costs_no_more_than_all_of_it(recipe):
     wide, wider = (
         estimate_training(DEPENDS, costs_of(recipe(beam_size=beam_size)), ONE_CORE)
-        for beam_size in (100_000, 2**31 - 1)
+        for beam_size in (100_000, 1_000_000)
     )
     assert wide == wider
 

@@ -14,7 +14,7 @@ from longtail.scorers.energy_reranker import EnergyReranker
 from longtail.training.threads import n_training_threads, training_threads
 
 if TYPE_CHECKING:
-    from longtail.energy.reranking import RerankerTraining
+    from longtail.energy.reranking import EnergyRerankerTraining
     from longtail.scorers.calibration import Calibration
     from longtail.scorers.energy_reranker import ShortlistEnergy
     from longtail.scorers.protocols import Scorer
@@ -61,10 +61,10 @@ class RerankedEstimator(LabelEstimator):
         """See `LabelEstimator`."""
         if self.energy_reranker is None:
             return self._learn_alone(data, held_out, run)
-        from longtail.energy.reranking import RERANKINGS  # noqa: PLC0415 - it loads torch
+        from longtail.energy.reranking import ENERGY_RERANKINGS  # noqa: PLC0415 - it loads torch
 
         with training_threads(n_training_threads()):  # torch's as well, now that it is loaded
-            found = self._energy(RERANKINGS[self.energy_reranker], data, held_out, run)
+            found = self._energy(ENERGY_RERANKINGS[self.energy_reranker], data, held_out, run)
         if found is None:
             return self._learn_alone(data, held_out, run)
         energy, calibration = found
@@ -78,7 +78,7 @@ class RerankedEstimator(LabelEstimator):
 
     def _energy(
         self,
-        training: RerankerTraining,
+        training: EnergyRerankerTraining,
         data: TrainingData,
         held_out: TrainingData,
         run: TrainingRun,
