@@ -26,7 +26,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "without character n-grams": {"char_ngrams": None},
         "without the weight of the tail": {"tail": 0.0},
         "with 128 dimensions": {"dimension": 128},
-        "twice the candidates": {"n_found": 60, "n_near_labels": 40},
+        "twice the candidates": {"n_near_labels": 60, "n_voted": 40},
     },
     "astec": {
         "default": {},

@@ -20,7 +20,7 @@ from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.data.blocks import points_of
 from longtail.data.split import held_out_split
-from longtail.energy.reranking import RERANKINGS
+from longtail.energy.reranking import ENERGY_RERANKINGS
 from longtail.metrics import precision_at_k
 from longtail.recipes.names import recipe
 from longtail.scorers.energy_reranker import EnergyReranker
@@ -87,7 +87,7 @@ def main() -> None:
     points = predictor.bags(points_of(test))
     print(heading("", "P@1", "P@3", "P@5", "gain on points set aside", "CPU ms a query"))
     print(row("alone", predictor.scorer, points, test, 0.0))
-    for name, training in RERANKINGS.items():
+    for name, training in ENERGY_RERANKINGS.items():
         ids, scores = first.scorer.top_k(asides, min(training.size, train.n_labels))
         always = replace(training, size=ids.shape[1], only_if_better=False)
         energy = always.learn(ids, scores, some.labels, train.labels[kept], model.run_)

@@ -88,7 +88,7 @@ class Table:
 
     def print_row(self, name: str, sources: list[int]) -> None:
         """Learn, measure and print."""
-        first, second = (part.of_sources(sources) for part in self._parts)
+        first, second = (_of_sources(part, sources) for part in self._parts)
         network = (
             NetworkTraining()
             .taught(first, self._truths[0], self._inverse_propensities, self._run)
@@ -103,6 +103,13 @@ class Table:
         print(
             f"| {name} | " + " | ".join(f"{100 * value:.2f}" for value in values) + " |", flush=True
         )
+
+
+def _of_sources(evidence: Evidence, sources: list[int]) -> Evidence:
+    """Return what some of the sources say."""
+    of_texts = evidence.source_of_texts
+    place = sources.index(of_texts) if of_texts in sources else None
+    return replace(evidence, values=evidence.values[:, sources], source_of_texts=place)
 
 
 if __name__ == "__main__":

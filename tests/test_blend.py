@@ -56,18 +56,18 @@ def searched(seed, n=5, n_found=8):
     )
 
 
-def gathered(arrays, n_near_labels, size, start=0, stop=None):
+def gathered(arrays, n_voted, size, start=0, stop=None):
     """Candidates and votes by the kernel; rows that it leaves alone hold 77."""
     labels = np.full((len(arrays[0]), size), 77, np.int32)
     votes = np.full((len(arrays[0]), size), 77, np.float32)
     scratch = np.zeros(N_LABELS, np.float32)
     stop = len(labels) if stop is None else stop
-    gather_candidates(*arrays, n_near_labels, start, stop, scratch, labels, votes)
+    gather_candidates(*arrays, n_voted, start, stop, scratch, labels, votes)
     assert not scratch.any()
     return labels, votes
 
 
-def gathered_twin(found, near, similarities, label_starts, label_ids, n_near_labels, size):
+def gathered_twin(found, near, similarities, label_starts, label_ids, n_voted, size):
     labels = np.full((len(found), size), -1)
     votes = np.zeros((len(found), size))
     for i in range(len(found)):
@@ -78,8 +78,8 @@ def gathered_twin(found, near, similarities, label_starts, label_ids, n_near_lab
                 votes_for[carried] += max(float(similarity), 1e-6) ** 2
                 voted |= dict.fromkeys(carried.tolist())
         best = list(voted)
-        if len(best) > n_near_labels:
-            best = sorted(best, key=lambda label: -votes_for[label])[:n_near_labels]
+        if len(best) > n_voted:
+            best = sorted(best, key=lambda label: -votes_for[label])[:n_voted]
         joined = dict.fromkeys([*found[i][found[i] >= 0].tolist(), *best])
         for place, label in enumerate([*joined][:size]):
             labels[i, place], votes[i, place] = label, votes_for[label]
@@ -88,10 +88,10 @@ def gathered_twin(found, near, similarities, label_starts, label_ids, n_near_lab
 
 @few
 @given(seeds, st.integers(0, 6), st.integers(1, 12), st.integers(0, 40), st.integers(1, 45))
-def test_candidates(seed, n, n_found, n_near_labels, size):
+def test_candidates(seed, n, n_found, n_voted, size):
     arrays = searched(seed, n, n_found)
-    found = gathered(arrays, n_near_labels, size)
-    for ours, twins in zip(found, gathered_twin(*arrays, n_near_labels, size), strict=True):
+    found = gathered(arrays, n_voted, size)
+    for ours, twins in zip(found, gathered_twin(*arrays, n_voted, size), strict=True):
         np.testing.assert_array_equal(ours, twins)
 
 

@@ -194,7 +194,7 @@ class TestServing:
         scorer, bags = served
         if scorer.relations is None:
             return
-        sizes = replace(scorer.search.sizes, n_found=1, n_near_points=0, n_near_labels=0)
+        sizes = replace(scorer.search.sizes, n_near_labels=1, n_near_points=0, n_voted=0)
         search = replace(scorer.search, sizes=sizes, popular=scorer.search.popular[:0])
         n = scorer.relations.texts.n_labels  # linked in a ring
         relations = replace(

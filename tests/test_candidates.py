@@ -22,7 +22,7 @@ from longtail.index.stored import search_bias_of, search_rows_of
 N_LABELS, N_POINTS, DIMENSION = 50, 300, 8
 UNKNOWN = 7  # a label with a vector of zeros
 MANY = 2**31 - 1
-SIZES = SearchSizes(n_found=5, n_near_points=4, n_near_labels=N_LABELS, n_popular=3)
+SIZES = SearchSizes(n_near_labels=5, n_near_points=4, n_voted=N_LABELS, n_popular=3)
 
 
 def unit_rows(n, seed):
@@ -153,7 +153,7 @@ class TestSizes:
 
     def test_huge_sizes_take_what_there_is(self):
         huge = SearchSizes(
-            n_found=MANY, n_near_points=MANY, n_near_labels=MANY, n_popular=MANY, beam=MANY
+            n_near_labels=MANY, n_near_points=MANY, n_voted=MANY, n_popular=MANY, beam_size=MANY
         )
         labels, votes, _ = find(build(huge))
         assert labels.shape == (len(QUERIES), N_LABELS)
@@ -165,7 +165,7 @@ class TestSizes:
     def test_no_more_places_than_labels_that_can_be_found(self):
         vectors = LABEL_VECTORS.copy()
         vectors[6:] = 0
-        sizes = SearchSizes(n_found=MANY, n_near_points=2, n_near_labels=4, n_popular=3)
+        sizes = SearchSizes(n_near_labels=MANY, n_near_points=2, n_voted=4, n_popular=3)
         labels = find(build(sizes, label_vectors=vectors), more=np.zeros((len(QUERIES), 2))).labels
         assert labels.shape[1] == 6 + 3 + 4 + 2
 

@@ -12,7 +12,7 @@ from longtail.recipes.parabel import Parabel
 def test_inspection_shows_sizes_labels_words_clusters_and_training(place, capsys):
     code, out, _ = run(capsys, "inspect", place / "astec")
     assert code == 0
-    assert out.startswith("Astec, trained on 40 points (texts): 10 labels, ")
+    assert out.startswith("astec, trained on 40 points (texts): 10 labels, ")
     lines = [line.split() for line in out.splitlines()]
     assert ["drink", "20"] in lines
     assert ["vehicle", "20"] in lines
@@ -57,7 +57,7 @@ def inspected(capsys, folder, *options):
 
 def test_inspection_of_a_blended_model(capsys, place):
     out, lines = inspected(capsys, place / "model")
-    assert out.startswith("LongtailClassifier, trained on 40 points (texts): 10 labels, ")
+    assert out.startswith("longtail, trained on 40 points (texts): 10 labels, ")
     assert ", 16 dimensions in int8\n" in out
     assert ["drink", "20"] in lines
     assert {"encoder.safetensors", "manifest.json"} <= {line[0] for line in lines if line}
@@ -95,7 +95,7 @@ def test_inspection_of_label_trees(capsys, tmp_path, n_learners):
     Parabel(n_learners=n_learners, leaf_size=4, n_threads=1).fit(texts, names).save(tmp_path)
     out, lines = inspected(capsys, tmp_path)
     first = out.splitlines()[0]
-    assert first.startswith("Parabel, trained on 40 points (texts): 10 labels, ")
+    assert first.startswith("parabel, trained on 40 points (texts): 10 labels, ")
     assert first.endswith(" features" if n_learners == 1 else " features, 2 learners")
     assert ["drink", "20"] in lines
     assert "leaf_size = 4" in out

@@ -51,7 +51,7 @@ def test_peak_memory_is_the_same_wherever_it_is_said(place, capsys, tmp_path, mo
 
 def test_the_model_keeps_how_it_was_made(place):
     training = json.loads((place / "model" / "training.json").read_text())
-    assert training["recipe"] == "LongtailClassifier"
+    assert training["recipe"] == "longtail"
     assert training["settings"]["dimension"] == 16
     assert training["seed"] == 0
     assert training["peak_memory_mb"] > 10

@@ -65,7 +65,7 @@ def folder(model, request, tmp_path_factory):
 def test_every_storage_type_is_loaded_and_answers_alike(model, folder):
     loaded = longtail.load(folder)
     assert isinstance(loaded.scorer, CompiledScorer)
-    assert loaded.scorer.dtype == folder.name
+    assert loaded.scorer.storage == folder.name
     ids, probabilities = loaded.predict_topk(TEXTS, 3)
     expected, own = model.predict_topk(TEXTS, 3)
     assert (ids[:, 0] == expected[:, 0]).mean() > 0.9
@@ -213,7 +213,7 @@ def test_code_compiled_for_labels_with_names_answers_for_those_without(model):
 
 
 def test_what_cannot_be_compressed_says_so(model):
-    with pytest.raises(InputError, match="dtype must be one of"):
+    with pytest.raises(InputError, match="storage must be one of"):
         model.compressed("int4")
     own = Parabel(n_threads=1).fit(TEXTS, NAMES).predictor_
     with pytest.raises(InputError, match="Only a model of the default recipe"):
@@ -240,7 +240,7 @@ def test_what_is_kept_so_already_stays_as_it_is(model, dtype, tmp_path, capsys):
     again = own.compressed(dtype)
     assert again.predict(TEXTS) == own.predict(TEXTS)
     own.save(tmp_path / "own")
-    assert main(["compress", f"{tmp_path}/own", f"{tmp_path}/again", "--dtype", dtype]) == 0
+    assert main(["compress", f"{tmp_path}/own", f"{tmp_path}/again", "--storage", dtype]) == 0
     err = capsys.readouterr().err
     assert f"already keeps its numbers as {dtype}" in err
     assert "--test" not in err  # a copy loses nothing
@@ -251,7 +251,7 @@ def test_what_is_kept_so_already_stays_as_it_is(model, dtype, tmp_path, capsys):
 def test_a_model_that_would_only_grow_is_warned_of(model, tmp_path, capsys):
     model.compressed("float16").save(tmp_path / "own")
     for dtype in ("float32", "int8"):
-        assert main(["compress", f"{tmp_path}/own", f"{tmp_path}/{dtype}", "--dtype", dtype]) == 0
+        assert main(["compress", f"{tmp_path}/own", f"{tmp_path}/{dtype}", "--storage", dtype]) == 0
         error = capsys.readouterr().err
         expected = (
             "own keeps its numbers as float16. As float32 they take more room and stay rounded"
@@ -275,7 +275,7 @@ def test_only_a_transformer_is_distilled(model, tmp_path, capsys):
     assert main(words) == 2
     (error,) = capsys.readouterr().err.splitlines()
     assert error.startswith("longtail: error: Only a model with a transformer can be distilled")
-    assert "this one, of LongtailClassifier, has none: dexa, ngame" in error
+    assert "this one, of longtail, has none: dexa, ngame" in error
 
 
 def test_a_compressed_model_can_be_compressed_further(model):
@@ -354,7 +354,7 @@ def test_the_command_compresses_and_says_what_is_lost(model, tmp_path, capsys):
     test = tmp_path / "test.jsonl"
     test.write_text("\n".join(map(json.dumps, rows)))
     own, out = str(tmp_path / "model"), str(tmp_path / "small")
-    assert main(["compress", own, out, "--dtype", "int8", "--test", str(test)]) == 0
+    assert main(["compress", own, out, "--storage", "int8", "--test", str(test)]) == 0
     shown = capsys.readouterr().out
     assert "P@1" in shown
     assert "int8" in shown

@@ -52,7 +52,7 @@ def small_dataset():
 def parsed(tmp_path, *more):
     parser = ArgumentParser()
     command.add_arguments(parser)
-    where = ["--output", str(tmp_path / "r.html"), "--model", str(tmp_path / "model")]
+    where = ["--report", str(tmp_path / "r.html"), "--model", str(tmp_path / "model")]
     return parser.parse_args([*where, *more])
 
 
@@ -80,16 +80,16 @@ def test_paths_are_checked_before_training(tmp_path, monkeypatch):
         command.run_command(parsed(tmp_path))
     (tmp_path / "model").unlink()
     with pytest.raises(InputError, match="no folder"):
-        command.run_command(parsed(tmp_path, "--output", str(tmp_path / "missing" / "r.html")))
+        command.run_command(parsed(tmp_path, "--report", str(tmp_path / "missing" / "r.html")))
     with pytest.raises(InputError, match="is a folder"):
-        command.run_command(parsed(tmp_path, "--output", str(tmp_path)))
+        command.run_command(parsed(tmp_path, "--report", str(tmp_path)))
 
 
 @pytest.mark.parametrize("output", ["model", "model/training.json", "model/reports/a.html"])
 def test_a_report_is_not_put_into_the_model_folder(tmp_path, output):
     parser = ArgumentParser()
     command.add_arguments(parser)
-    words = ["--model", tmp_path / "model", "--output", tmp_path / output]
+    words = ["--model", tmp_path / "model", "--report", tmp_path / output]
     with pytest.raises(InputError, match="would be in the model folder"):
         command.run_command(parser.parse_args([str(word) for word in words]))
     assert not (tmp_path / "model").exists()

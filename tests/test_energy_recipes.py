@@ -29,7 +29,7 @@ from longtail.energy.diagnostics import (
 from longtail.energy.global_energies import ConvexEnergy, SoftplusEnergy
 from longtail.energy.losses import SquaredError, StructuredHinge
 from longtail.energy.reranking import (
-    RerankerTraining,
+    EnergyRerankerTraining,
     _ShortlistNetwork,
     _Shortlists,
     cooccurrence_vectors,
@@ -332,7 +332,7 @@ class TestReranker:
     def test_gains_from_what_goes_together(self, shortlists, is_convex, floor):
         ids, scores, truth = shortlists
         run = TrainingRun(seed=0, n_threads=1)
-        training = RerankerTraining(size=10, rank=2, is_convex=is_convex)
+        training = EnergyRerankerTraining(size=10, rank=2, is_convex=is_convex)
         energy = training.learn(ids[:400], scores[:400], truth[:400], truth, run)
         assert energy is not None
         (entry,) = run.history
@@ -375,7 +375,7 @@ class TestReranker:
         ids = np.argsort(-scores, axis=1, kind="stable").astype(np.int32)
         run = TrainingRun(seed=0, n_threads=1)
         scores = np.take_along_axis(scores, ids, 1)
-        assert RerankerTraining(size=8).learn(ids, scores, truth, truth, run) is None
+        assert EnergyRerankerTraining(size=8).learn(ids, scores, truth, truth, run) is None
         (entry,) = run.history
         assert entry["stage"] == "re-ranker"
         assert entry["loss"] > 0
@@ -386,7 +386,7 @@ class TestReranker:
         random = np.random.default_rng(0)
         X = sp.csr_array(random.random((1100, 40)) < 0.1).astype(np.float32)
         Y = sp.csr_array((X[:, :12].toarray() > 0).astype(np.float32))
-        settings = {"reranker": "spen", "n_threads": 1, "dimension": 16}
+        settings = {"energy_reranker": "spen", "n_threads": 1, "dimension": 16}
         folder = {"checkpoint_folder": tmp_path, "checkpoint_seconds": 0.0}
         data = Dataset(None, X, Y, LabelSpace(12))
         plain = LongtailClassifier(**settings).fit_dataset(data)
@@ -399,26 +399,28 @@ class TestReranker:
 
         shown = []
 
-        class Noted(RerankerTraining):
+        class Noted(EnergyRerankerTraining):
             def learn(self, ids, *_):
                 shown.append(len(ids))
 
-        monkeypatch.setattr(reranking, "RERANKINGS", {"spen": Noted(size=6)})
+        monkeypatch.setattr(reranking, "ENERGY_RERANKINGS", {"spen": Noted(size=6)})
         monkeypatch.setattr(reranking, "LEAST_POINTS", 10)
         (X, Y), _ = points
         for most in (10**6, 15):
             monkeypatch.setattr("longtail.recipes.reranked.MOST_UNSEEN", most)
-            Parabel(leaf_size=9, n_learners=1, reranker="spen", n_threads=1).fit(X[:400], Y[:400])
+            Parabel(leaf_size=9, n_learners=1, energy_reranker="spen", n_threads=1).fit(
+                X[:400], Y[:400]
+            )
         assert shown[0] > 30
         assert shown[1] <= 15
 
     def test_behind_a_recipe(self, points, tmp_path, monkeypatch, capsys):
         from longtail.energy import reranking
 
-        always = {"spen": RerankerTraining(size=6, n_updates=4, only_if_better=False)}
-        monkeypatch.setattr(reranking, "RERANKINGS", always)
+        always = {"spen": EnergyRerankerTraining(size=6, n_updates=4, only_if_better=False)}
+        monkeypatch.setattr(reranking, "ENERGY_RERANKINGS", always)
         (X, Y), (X_test, _) = points
-        model = Parabel(leaf_size=4, n_learners=1, reranker="spen", n_threads=1).fit(X, Y)
+        model = Parabel(leaf_size=4, n_learners=1, energy_reranker="spen", n_threads=1).fit(X, Y)
         assert isinstance(model.predictor_.scorer, EnergyReranker)
         ids, scores = model.predict_topk(X_test, 12)
         assert (np.diff(scores[:, :12], axis=1) <= 0).all()
@@ -450,8 +452,8 @@ class TestReranker:
 
     def test_refuses_another_name(self, points):
         (X, Y), _ = points
-        with pytest.raises(InputError, match="reranker must be one of None, 'spen', 'icnn'"):
-            Parabel(reranker="crf").fit(X, Y)
+        with pytest.raises(InputError, match="energy_reranker must be one of None, 'spen', 'icnn'"):
+            Parabel(energy_reranker="crf").fit(X, Y)
 
 
 class TestPictures:

@@ -30,20 +30,20 @@ from longtail.training.schedule import Schedule
 N_POINTS, N_TOKENS = 30, 25
 CPU = torch.device("cpu")
 ARCHITECTURES = {
-    "HashedMLP": HashedMLP(layers=(8,), n_buckets=10, dropout=0.0),
-    "HashedMLP of two layers": HashedMLP(layers=(8, 6), n_buckets=10, dropout=0.0),
-    "KimCNN": KimCNN(word_dimension=8, widths=(1, 2, 4), n_filters=3, dropout=0.0),
+    "HashedMLP": HashedMLP(hidden_layers=(8,), n_token_buckets=10, dropout=0.0),
+    "HashedMLP of two layers": HashedMLP(hidden_layers=(8, 6), n_token_buckets=10, dropout=0.0),
+    "KimCNN": KimCNN(dimension=8, widths=(1, 2, 4), n_filters=3, dropout=0.0),
     "XMLCNN": XMLCNN(
-        word_dimension=10,
+        dimension=10,
         widths=(2, 3),
         n_filters=4,
         n_words=7,
-        dimension=6,
+        bottleneck=6,
         along_embedding=True,
         dropout=0.0,
     ),
     "XMLCNN along the words": XMLCNN(
-        word_dimension=8, n_filters=4, n_chunks=3, dimension=6, dropout=0.0
+        dimension=8, n_filters=4, n_chunks=3, bottleneck=6, dropout=0.0
     ),
 }
 
@@ -177,17 +177,15 @@ class TestWrongInput:
         n_tokens = data.features.shape[1]
         for wrong in (np.ones((n_tokens - 1, 8)), np.ones((n_tokens, 9)), np.ones(8)):
             with pytest.raises(InputError, match=rf"must have \({n_tokens}, 8\): a row of"):
-                KimCNN(word_dimension=8, word_vectors=wrong).network(data, data.labels, run())
+                KimCNN(dimension=8, word_vectors=wrong).network(data, data.labels, run())
         for wrong in (np.full((n_tokens, 8), np.nan), np.full((n_tokens, 8), "a")):
             with pytest.raises(InputError, match="must hold finite numbers"):
-                KimCNN(word_dimension=8, word_vectors=wrong).network(data, data.labels, run())
-        KimCNN(word_dimension=8, word_vectors=np.ones((n_tokens, 8))).network(
-            data, data.labels, run()
-        )
+                KimCNN(dimension=8, word_vectors=wrong).network(data, data.labels, run())
+        KimCNN(dimension=8, word_vectors=np.ones((n_tokens, 8))).network(data, data.labels, run())
 
     def test_filters_wider_than_the_vectors(self, data):
         with pytest.raises(InputError, match="width 8 does not fit along word vectors of 4"):
-            XMLCNN(word_dimension=4, along_embedding=True).network(data, data.labels, run())
+            XMLCNN(dimension=4, along_embedding=True).network(data, data.labels, run())
 
 
 def test_an_input_is_made_again_from_its_config():

@@ -163,7 +163,7 @@ def model(request, tmp_path_factory):
     own[:N_KNOWN, 0] = np.arange(N_KNOWN)
     texts = [" ".join(names[i] for i in row) for row in own]
     labels = [sorted({names[i] for i in row}) for row in own]
-    settings_ = {"dimension": 16, "epochs": 2, "n_threads": 1, "n_found": FEW, "n_near_labels": FEW}
+    settings_ = {"dimension": 16, "epochs": 2, "n_threads": 1, "n_near_labels": FEW, "n_voted": FEW}
     trained = LongtailClassifier(**settings_, storage=request.param).fit(texts, labels).predictor_
     path = tmp_path_factory.mktemp("further") / "model"
     trained.with_labels(["word1 word2"]).save(path)
@@ -226,7 +226,7 @@ def model_of_names():
     labels = [sorted({f"word{i}" for i in row}) for row in own]
     names = [f"word{i}" for i in range(N_WORDS)] + [f"gadget {i}" for i in range(N_ALIKE)]
     dataset = Dataset.of(texts, labels, label_texts={name: name for name in names})
-    settings_ = {"dimension": 16, "epochs": 2, "n_threads": 1, "n_found": FEW, "n_near_labels": FEW}
+    settings_ = {"dimension": 16, "epochs": 2, "n_threads": 1, "n_near_labels": FEW, "n_voted": FEW}
     return LongtailClassifier(**settings_).fit_dataset(dataset).predictor_
 
 

@@ -120,7 +120,7 @@ def test_every_recipe_learns_as_on_the_cpu(recipe):
 
 
 PARTS = {
-    "hashed MLP": {"features": HashedMLP(layers=(32, 16), n_buckets=64)},
+    "hashed MLP": {"features": HashedMLP(hidden_layers=(32, 16), n_token_buckets=64)},
     "fully connected": {"transfer": FullyConnected()},
     "features that stay": {
         "classifier": ShortlistedOneVsAll(
@@ -141,7 +141,7 @@ def test_parts_learn_as_on_the_cpu(parts):
 @pytest.mark.parametrize("reranker", ["spen", "icnn"])
 def test_an_energy_re_ranks(data, reranker):
     train, test = data
-    model = Parabel(leaf_size=20, reranker=reranker, device="cuda")
+    model = Parabel(leaf_size=20, energy_reranker=reranker, device="cuda")
     ids, _ = model.fit_dataset(train).predict_topk(test.texts, 1)
     assert precision_at_k(ids, test.labels, 1) > 0.2
 
@@ -159,7 +159,7 @@ def test_images_are_read(tmp_path):
     assert model.score(pictures.astype(np.float32), classes) > 0.9
 
 
-TUNED = {"fine_tune": True, "fine_tune_rate": 0.005}
+TUNED = {"fine_tune": True, "fine_tune_learning_rate": 0.005}
 AROUND_TRANSFORMERS = {
     "dexa": lambda folder, more: DEXA(
         encoder=folder, encoder_epochs=10, classifier_epochs=2, **more

@@ -83,7 +83,7 @@ QUERIES = rows_and_bias(5, 4400, d=24, n_knots=40)[0][4000:]
 
 
 def recall(index, rows=ROWS, bias=BIAS):
-    index.beam = 32
+    index.beam_size = 32
     return recall_against_exact(index, ExactIndex(rows, bias=bias), QUERIES, 10)
 
 
@@ -156,7 +156,7 @@ def test_rows_that_are_there_already_get_no_node(built):
 
 
 def test_many_rows_are_built_in_anew(smaller, monkeypatch):
-    sizes = {"n_neighbours": 16, "beam": 32, "n_threads": 1}
+    sizes = {"n_neighbours": 16, "beam_size": 32, "n_threads": 1}
     built = []
     real = changed_index.built_index
     monkeypatch.setattr(

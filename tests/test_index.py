@@ -109,8 +109,8 @@ def test_codes_of_no_vector_at_all():
 
 def test_a_wider_beam_finds_more():
     exact = ExactIndex(VECTORS)
-    narrow = GraphIndex.build(VECTORS, n_neighbours=4, beam=10)
-    wide = GraphIndex.from_arrays(narrow.to_arrays(), beam=400)
+    narrow = GraphIndex.build(VECTORS, n_neighbours=4, beam_size=10)
+    wide = GraphIndex.from_arrays(narrow.to_arrays(), beam_size=400)
     found_narrow = recall_against_exact(narrow, exact, QUERIES, 10)
     found_wide = recall_against_exact(wide, exact, QUERIES, 10)
     assert found_narrow < found_wide
@@ -118,7 +118,7 @@ def test_a_wider_beam_finds_more():
 
 
 def test_a_beam_is_as_wide_as_what_is_wanted():
-    narrow = GraphIndex.build(VECTORS, beam=2)
+    narrow = GraphIndex.build(VECTORS, beam_size=2)
     assert recall_against_exact(narrow, ExactIndex(VECTORS), QUERIES, 50) > 0.9
 
 
@@ -184,7 +184,7 @@ def test_many_rows_in_tight_knots_are_found_from_more_entries(monkeypatch):
     found = []
     for many in (len(vectors), len(vectors) - 1):
         monkeypatch.setattr(graph_module, "_MANY_NODES", many)
-        index = GraphIndex.build(vectors, n_neighbours=8, beam=8)
+        index = GraphIndex.build(vectors, n_neighbours=8, beam_size=8)
         assert len(index.entries) >= (78 if many == len(vectors) else 620)
         found.append((index.query(queries, 5)[1] >= exact[:, -1:] - 1e-5).mean())
     assert found[1] > found[0]

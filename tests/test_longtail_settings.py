@@ -205,8 +205,8 @@ def test_a_blend_has_twenty_points_to_be_learnt_from_where_that_is_a_third():
 
 @pytest.mark.parametrize(("n_pieces", "expected"), [(79.9, 30), (80, 150)])
 def test_more_labels_are_scored_where_texts_are_strings(n_pieces, expected):
-    assert LongtailClassifier().candidate_sizes(n_pieces).n_found == expected
-    given = {"n_found": 40, "n_near_points": 3, "n_near_labels": 5, "beam": 9}
+    assert LongtailClassifier().candidate_sizes(n_pieces).n_near_labels == expected
+    given = {"n_near_labels": 40, "n_near_points": 3, "n_voted": 5, "beam_size": 9}
     assert LongtailClassifier(**given).candidate_sizes(n_pieces) == SearchSizes(**given)
 
 
@@ -216,4 +216,4 @@ def test_a_model_of_strings_scores_more_labels(length, expected):
     texts = ["".join(random.choice(list("abcdefgh"), length)) for _ in range(120)]
     labels = [[text[:1]] for text in texts]
     model = LongtailClassifier(epochs=1, dimension=8, n_threads=1).fit(texts, labels)
-    assert model.predictor_.scorer.sizes.n_found == expected
+    assert model.predictor_.scorer.sizes.n_near_labels == expected

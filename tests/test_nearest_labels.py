@@ -322,7 +322,7 @@ def test_resized_looks_at_less_of_the_same():
         (np.ones(60, np.float32), np.arange(60) % 20, np.arange(61)), shape=(60, 20)
     )
     whole = NearestLabels(size=15).build(features, labels, seed=0, n_threads=1)
-    sizes = ShortlistSizes(n_near_labels=4, n_near_points=0, size=6, beam=7)
+    sizes = ShortlistSizes(n_near_labels=4, n_near_points=0, size=6, beam_size=7)
     small = whole.resized(sizes)
     assert small.settings.size == 6
     assert small.settings.point_weight == whole.settings.point_weight

@@ -92,7 +92,7 @@ FOUR = ShortlistTraining(schedule=BRIEF, n_random=4)
             {"surrogate": MetaLabelTask(residual=BoundedResidual(dropout="half"))},
             r"surrogate\.residual\.dropout must be a number, got 'half'",
         ),
-        ({"negatives": NearestLabels(beam=0)}, r"negatives\.beam must be between 1 and"),
+        ({"negatives": NearestLabels(beam_size=0)}, r"negatives\.beam_size must be between 1 and"),
         (
             {"negatives": NearestLabels(point_weight=2)},
             r"negatives\.point_weight must be between 0",
@@ -271,7 +271,7 @@ def test_a_reranker_has_any_transfer_that_it_can_start_from(first, own, settings
         (XMLCNN(), {"along_embedding": True}),
         (XMLCNN(along_embedding=True), {"n_words": 16}),
         (XMLCNN(), {"n_chunks": 3}),
-        (HashedMLP(), {"n_buckets": 50}),
+        (HashedMLP(), {"n_token_buckets": 50}),
         (Transformer(folder="small"), {"folder": "large"}),
         (OwnBags(), {"n_groups": 8}),
     ],
@@ -300,7 +300,10 @@ def test_a_reranker_that_starts_so_may_be_trained_otherwise(first, change):
 
 @pytest.mark.parametrize(
     "reranker",
-    [reranking(replace(BAGS, dropout=0.0)), reranking(HashedMLP(layers=(8,)), from_first=False)],
+    [
+        reranking(replace(BAGS, dropout=0.0)),
+        reranking(HashedMLP(hidden_layers=(8,)), from_first=False),
+    ],
 )
 def test_a_reranker_may_differ_where_that_can_be(reranker):
     brief = MetaLabelTask(schedule=BRIEF)
@@ -311,7 +314,7 @@ def test_a_reranker_may_differ_where_that_can_be(reranker):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: HashedMLP(layers=()),
+        lambda: HashedMLP(hidden_layers=()),
         lambda: BoundedResidual(max_norm=0.0),
         lambda: ProbabilisticContrast(largest_chance=1.0),
         lambda: Schedule(epochs=1, learning_rate=float("nan")),

@@ -10,7 +10,7 @@ from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.energy import reranking
-from longtail.energy.reranking import RerankerTraining
+from longtail.energy.reranking import EnergyRerankerTraining
 from longtail.estimators import splitting
 from longtail.estimators.vocabulary import Encoded
 from longtail.recipes.dismec import DiSMEC
@@ -52,10 +52,10 @@ def test_probabilities_count_them(make):
 
 @pytest.mark.parametrize("held_out", [0.4, 0])
 def test_probabilities_behind_a_reranker_count_them(held_out, monkeypatch):
-    always = {"spen": RerankerTraining(size=6, n_updates=4, only_if_better=False)}
-    monkeypatch.setattr(reranking, "RERANKINGS", always)
+    always = {"spen": EnergyRerankerTraining(size=6, n_updates=4, only_if_better=False)}
+    monkeypatch.setattr(reranking, "ENERGY_RERANKINGS", always)
     settings = {"leaf_size": 4, "n_learners": 1, "held_out": held_out, "n_threads": 1}
-    model, test = Parabel(reranker="spen", **settings), points(500, 1)
+    model, test = Parabel(energy_reranker="spen", **settings), points(500, 1)
     ids, probabilities = model.fit_dataset(points(4_000, 0)).predict_topk(test.texts, 1)
     assert isinstance(model.predictor_.scorer, EnergyReranker)
     is_right = test.labels.toarray()[np.arange(500), ids[:, 0]]

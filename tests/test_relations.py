@@ -401,15 +401,6 @@ def test_links_of_labels_that_are_training_points_count_less():
     assert votes[0, 1] > 5 * votes[0, 0] > 0
 
 
-def test_relations_that_earlier_versions_saved_are_loaded():
-    relations, new = ring_without_first()
-    arrays = relations.to_arrays()
-    del arrays["taken"]
-    again = LabelRelations.from_arrays(arrays)
-    assert not again.taken.any()
-    assert_same(said(again, new)[:2], said(relations, new)[:2])
-
-
 def changed(array, place, value):
     array = array.copy()
     array[place] = value

@@ -94,7 +94,7 @@ def source(tmp_path_factory):
             "Labels": of_answers.missed_labels(),
             "Mistakes": of_answers.mistakes(),
             "Model": sections.files_and_settings(a_training(), {"labels.safetensors": 12_500_000}),
-            "Origin": sections.origin(f"longtail demo --output {NASTY}"),
+            "Origin": sections.origin(f"longtail demo --report {NASTY}"),
         },
     )
     assert [p.name for p in path.parent.iterdir()] == ["report.html"]

@@ -55,6 +55,8 @@ def rewritten(source, target, keys, value):
         (["description", "recipe"], [], r"`recipe` of the description is \[\], no str"),
         (["scorer", "scales"], [[], 1.0, 1.0], "lacks a part"),
         (["scorer", "further_scale"], [], "lacks a part"),
+        (["scorer", "sizes"], {"n_found": 30}, "or has another: .*'n_found'. It may be of an ear"),
+        (["reads"], {"kind": "bags"}, "lacks a part .*: 'dense'. It may be of an earlier"),
         (["description"], "DEXA", "has a part that models of this version have not"),
     ],
 )
@@ -95,9 +97,9 @@ def test_a_model_of_another_version_is_loaded_where_its_parts_are_known(
     ("recipe", "keys"), [("longtail", ["sizes"]), ("ngame", ["search", "sizes"])]
 )
 def test_sizes_that_cannot_be_are_refused(saved, tmp_path, recipe, keys, size):
-    keys = ["manifest", "scorer", *keys, "n_near_labels"]
+    keys = ["manifest", "scorer", *keys, "n_voted"]
     path = rewritten(saved / recipe, tmp_path / "model", keys, size)
-    with pytest.raises(ModelFolderError, match="n_near_labels must be between 0 and 1,000,000"):
+    with pytest.raises(ModelFolderError, match="n_voted must be between 0 and 1,000,000"):
         longtail.load(path)
 
 

@@ -43,7 +43,7 @@ def test_allowed_labels_are_scored_even_if_the_search_does_not_find_them(model):
 def test_what_the_search_has_not_found_comes_last(recipe):
     topics = [f"topic{i} word{i % 7}" for i in range(60)]
     brief = BRIEF if recipe is SiameseXML else {"n_threads": 1}
-    narrow = recipe(n_found=2, n_near_points=2, n_near_labels=2, **brief)
+    narrow = recipe(n_near_labels=2, n_near_points=2, n_voted=2, **brief)
     model = narrow.fit(topics * 3, [[text.split()[0]] for text in topics] * 3).predictor_
     bags = model.bags(topics[:5])
     found, _ = compiled_of(model.scorer).candidates(bags)

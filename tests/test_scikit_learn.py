@@ -12,7 +12,6 @@ from sklearn.base import clone, is_classifier
 
 from longtail import Dataset, LongtailClassifier, load
 from longtail.errors import InputError
-from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.recipes.astec import Astec
 
 
@@ -91,15 +90,6 @@ class TestFeatureNames:
             for ask in (loaded.predict, loaded.predict_topk):
                 with pytest.raises(InputError, match="the same columns, in another order"):
                     ask(Table(self.X[:, ::-1], self.NAMES[::-1]))
-
-    def test_are_not_asked_for_where_a_folder_has_none(self, model, tmp_path):
-        model.save(tmp_path / "model")
-        folder = ModelFolder.open(tmp_path / "model")
-        assert folder.manifest["reads"].pop("feature_names") == list(self.NAMES)
-        write_model_folder(tmp_path / "old", manifest=folder.manifest, arrays=folder.arrays)
-        loaded = load(tmp_path / "old")
-        assert loaded.feature_names_in_ == ()
-        assert loaded.predict(Table(self.X, ["a", "b", "c"])) == loaded.predict(self.X)
 
     def test_go_with_another_fit(self, model):
         again = clone(model).fit(Table(self.X, self.NAMES), ["a", "b", "c"] * 10)

@@ -285,7 +285,7 @@ def test_the_mean_of_the_last_parameters_has_their_size():
     still = training._fit(examples, np.arange(40), RUN)
     random = np.random.default_rng(RUN.seed_for("score network"))
     start = RankingNetwork(
-        len(examples.centre), *training.n_hidden, training.dropout, random
+        len(examples.centre), *training.hidden_layers, training.dropout, random
     ).parameters
     np.testing.assert_allclose(still.parameters, start, rtol=1.3e-6, atol=1e-5)
 
@@ -298,7 +298,7 @@ def test_weights_that_nothing_moves_decay_over_all_steps_as_rates_fall():
     training = NetworkTraining(averaged=0.01)  # the last step alone
     learnt = training._fit(examples, np.arange(200), RUN)
     random = np.random.default_rng(RUN.seed_for("score network"))
-    start = RankingNetwork(len(examples.centre), *training.n_hidden, training.dropout, random)
+    start = RankingNetwork(len(examples.centre), *training.hidden_layers, training.dropout, random)
     left, before = (one.layers.matrix1[: len(says_nothing)] for one in (learnt, start))
     left = left[says_nothing] / before[says_nothing]
     np.testing.assert_allclose(left, np.exp(-training.decay), atol=0.03)
@@ -310,7 +310,7 @@ def test_points_of_which_none_has_a_true_candidate_teach_nothing_but_decay():
     training = NetworkTraining(averaged=0.01)
     learnt = training._fit(examples, np.arange(40), RUN)
     random = np.random.default_rng(RUN.seed_for("score network"))
-    start = RankingNetwork(len(examples.centre), *training.n_hidden, training.dropout, random)
+    start = RankingNetwork(len(examples.centre), *training.hidden_layers, training.dropout, random)
     left = learnt.parameters / start.parameters
     np.testing.assert_allclose(left, np.exp(-training.decay), atol=0.03)
 

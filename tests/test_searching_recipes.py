@@ -45,7 +45,7 @@ def test_the_recall_of_a_walk_is_that_of_answers_which_go_on_where_they_are_unsu
     random = np.random.default_rng(0)
     words = [f"word{i}" for i in range(150)] * 2
     texts = [f"{word} word{random.integers(150)}" for word in words]
-    sizes = {"n_found": 5, "n_near_points": 1, "n_near_labels": 1, "beam": 8}
+    sizes = {"n_near_labels": 5, "n_near_points": 1, "n_voted": 1, "beam_size": 8}
     model = LongtailClassifier(dimension=32, epochs=1, **sizes).fit(texts, [[w] for w in words])
     own = model.predictor_.scorer
     recalls = []
@@ -58,7 +58,7 @@ def test_the_recall_of_a_walk_is_that_of_answers_which_go_on_where_they_are_unsu
 def test_a_beam_is_as_wide_as_what_is_wanted():
     model = RECIPES["LongtailClassifier"]().fit(TEXTS, NAMES)
     own, bag = model.predictor_.scorer, model.predictor_.bags(TEXTS[:1])
-    narrow = CompiledScorer(own.parts, replace(own.sizes, beam=1), own.related)
+    narrow = CompiledScorer(own.parts, replace(own.sizes, beam_size=1), own.related)
     assert len(narrow.near_points(bag, 10)[0]) == 10
     assert label_recall(narrow) > 0.9
     ids, _ = own.candidates(bag)

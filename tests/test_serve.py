@@ -226,7 +226,7 @@ def test_heads_have_no_body(ask):
 def test_health_and_metrics(ask):
     status, _, health = ask("GET", "/healthz")
     assert status == 200
-    facts = {"status": "ok", "problem": None, "recipe": "LongtailClassifier", "n_labels": 11}
+    facts = {"status": "ok", "problem": None, "recipe": "longtail", "n_labels": 11}
     assert facts.items() <= health.items()
     assert len(health["model"]) == 16
     ask("GET", "/<script>")

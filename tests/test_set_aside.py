@@ -155,7 +155,7 @@ def test_probabilities_are_learnt_from_the_others():
     "recipe",
     [
         lambda: LongtailClassifier(dimension=16, n_threads=1),
-        lambda: LongtailClassifier(dimension=16, n_threads=1, reranker="icnn"),
+        lambda: LongtailClassifier(dimension=16, n_threads=1, energy_reranker="icnn"),
         lambda: Parabel(leaf_size=2, n_threads=1),
         lambda: Astec(dimension=16, surrogate_epochs=3, extreme_epochs=3, n_threads=1),
     ],

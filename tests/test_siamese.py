@@ -388,10 +388,11 @@ def test_a_blend_is_learnt_from_many_points_or_from_none_apart(n_points, n_held_
 
 def test_candidates_are_looked_for_longer_than_hard_negatives():
     assert (
-        DEXA().classifier_module(100).sizes.beam == NGAME(beam=64).classifier_module(100).sizes.beam
+        DEXA().classifier_module(100).sizes.beam_size
+        == NGAME(beam_size=64).classifier_module(100).sizes.beam_size
     )
-    assert NGAME(beam=20).classifier_module(100).sizes.beam == 20
-    assert DEXA().beam > 64
+    assert NGAME(beam_size=20).classifier_module(100).sizes.beam_size == 20
+    assert DEXA().beam_size > 64
 
 
 def test_a_tail_adds_to_the_scores_of_rare_labels():

@@ -51,7 +51,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("mode", MODES, ids=["as it is", "fine-tuned"])
 @pytest.mark.parametrize("recipe", [NGAME, DEXA, SiameseXML])
 def test_recipes_learn_and_come_back(folder, tmp_path, recipe, mode):
-    longer = {"encoder_epochs": 10, "fine_tune_rate": 0.005} if mode else {}
+    longer = {"encoder_epochs": 10, "fine_tune_learning_rate": 0.005} if mode else {}
     settings = {**SMALL, **mode, **longer}
     model = recipe(encoder=str(folder), **settings).fit(TEXTS, LABELS)
     assert model.score(TEXTS, LABELS) == 1.0
@@ -160,7 +160,7 @@ def test_near_points_explain_an_answer(folder):
 def test_the_map_of_a_transformer_that_is_not_trained_has_a_rate_of_its_own(folder):
     settings = {"encoder": str(folder), "encoder_learning_rate": 0.02}
     frozen = NGAME(**settings).architecture(100)
-    trained = NGAME(**settings, fine_tune=True, fine_tune_rate=1e-5).architecture(100)
+    trained = NGAME(**settings, fine_tune=True, fine_tune_learning_rate=1e-5).architecture(100)
     assert frozen.speed * 0.02 == pytest.approx(MAP_RATE)
     assert trained.speed * 0.02 == pytest.approx(1e-5)
 
@@ -267,7 +267,9 @@ def test_cuda_learns_as_the_cpu(folder, mode):
 
 
 @pytest.mark.parametrize("recipe", [DEXA, XTransformer])
-@pytest.mark.parametrize("settings", [{"fine_tune_rate": 0.1}, {"texts_at_once": 3}, {"clip": 0.5}])
+@pytest.mark.parametrize(
+    "settings", [{"fine_tune_learning_rate": 0.1}, {"texts_at_once": 3}, {"clip": 0.5}]
+)
 def test_settings_of_fine_tuning_are_refused_without_it(folder, recipe, settings):
     message = f"{next(iter(settings))} would change nothing: the transformer is not trained"
     with pytest.raises(InputError, match=message):

@@ -32,7 +32,7 @@ BRIEF = Schedule(epochs=12, learning_rate=0.2)
 SURROGATES = {
     "label selection": MetaLabelTask(clusters=LabelSelection(share=0.5), schedule=BRIEF),
     "random hashing": MetaLabelTask(clusters=RandomHashing(n_meta_labels=16), schedule=BRIEF),
-    "low-rank projection": LowRankProjection(n_dimensions=32, schedule=BRIEF),
+    "low-rank projection": LowRankProjection(dimension=32, schedule=BRIEF),
     "self-supervised": SelfSupervised(n_random=20, schedule=BRIEF),
     "in-batch": InBatchTask(schedule=BRIEF, batch_size=32),
 }
@@ -79,7 +79,7 @@ def test_features_of_every_surrogate_can_be_classified(topics, surrogate):
 
 
 def test_the_halves_of_words_in_order_are_not_to_be_had(topics):
-    model = deepxml(features=KimCNN(word_dimension=8), surrogate=SelfSupervised(schedule=BRIEF))
+    model = deepxml(features=KimCNN(dimension=8), surrogate=SelfSupervised(schedule=BRIEF))
     with pytest.raises(InputError, match="reads words"):
         model.fit(*topics)
 
@@ -165,6 +165,6 @@ def test_projections_are_of_label_vectors_of_unit_length():
     )
     run = TrainingRun(seed=0, n_threads=1)
     network = SimpleNamespace(dimension=5)
-    task = _RegressionTask(LowRankProjection(n_dimensions=256), network, labels, run)
+    task = _RegressionTask(LowRankProjection(dimension=256), network, labels, run)
     lengths = np.linalg.norm(task._targets, axis=1)
     np.testing.assert_allclose(lengths, np.sqrt(256), rtol=0.2)

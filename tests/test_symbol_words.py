@@ -73,12 +73,6 @@ def test_what_is_no_text_is_told():
         joined_codes_of(["a", "b", "c", 7], 2, 4)
 
 
-def test_a_vectoriser_of_an_earlier_version_knows_no_symbols():
-    vectorizer = TextVectorizer(min_df=1).fit(["red: wine"])
-    config = {key: value for key, value in vectorizer.config().items() if key != "symbols"}
-    assert not TextVectorizer.from_arrays(config, vectorizer.to_arrays()).symbols
-
-
 def times(n):
     """Times of the day and ranges, which only what is between their numbers tells apart."""
     random = np.random.default_rng(0)

@@ -294,7 +294,7 @@ class TestResuming:
         killed(tmp_path, "module IV", 3)
         data = dataset()
         Astec3(surrogate_epochs=1, extreme_epochs=1).fit_dataset(data, checkpoint_folder=tmp_path)
-        assert "has the recipe Astec, not Astec3. It is kept" in caplog.text
+        assert "has the recipe astec, not astec-3. It is kept" in caplog.text
 
     def test_another_seed_starts_anew(self, tmp_path):
         killed(tmp_path, "module IV", 3)

@@ -187,7 +187,7 @@ class TestRecipes:
 PAIRS = [f"{a} {b}" for a in WORDS for b in WORDS if a != b]
 TUNED = {
     "fine_tune": True,
-    "fine_tune_rate": 0.002,
+    "fine_tune_learning_rate": 0.002,
     "learning_rate": 0.1,
     "batch_size": 32,
     "leaf_size": 1,
@@ -254,7 +254,7 @@ def test_the_neural_matcher_reads_no_words(folder, tmp_path, fine_tune, monkeypa
     monkeypatch.setattr(NeuralMatcher, "match", match)
     settings = TUNED | {"fine_tune": fine_tune, "epochs": 30, "beam_size": 1, "held_out": 0.0}
     if not fine_tune:
-        del settings["fine_tune_rate"]
+        del settings["fine_tune_learning_rate"]
     model = XTransformer(encoder=str(folder), matcher="neural", **settings).fit(TEXTS, LABELS)
     assert model.score(TEXTS, LABELS) == 1.0
     tree = model.predictor_.scorer.tree.tree

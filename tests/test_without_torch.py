@@ -64,7 +64,7 @@ from longtail.recipes.names import recipe
 for ask in (
     lambda: LongtailClassifier().predict(["a"]),
     lambda: LongtailClassifier(device="cuda").fit(["a", "b"], [["x"], ["y"]]),
-    lambda: LongtailClassifier(reranker="spen").fit(["a", "b"], [["x"], ["y"]]),
+    lambda: LongtailClassifier(energy_reranker="spen").fit(["a", "b"], [["x"], ["y"]]),
     lambda: recipe("astec"),
 ):
     try:
@@ -77,7 +77,7 @@ for ask in (
     not_fitted, *missing = done.stdout.splitlines()
     assert "is not fitted yet" in not_fitted
     assert len(missing) == 3
-    for line, about in zip(missing, ["`device`", "`reranker`", "'astec'"], strict=True):
+    for line, about in zip(missing, ["`device`", "`energy_reranker`", "'astec'"], strict=True):
         assert about in line
         assert "needs torch" in line or "trained by torch" in line
         assert "pip install 'longtail[train]'" in line

@@ -221,13 +221,13 @@ TABLE_6 = (
     Variant(
         "features",
         "MLP (MACH's)",
-        astec(lambda base: {"features": HashedMLP(layers=(dimension_of(base),))}),
+        astec(lambda base: {"features": HashedMLP(hidden_layers=(dimension_of(base),))}),
         "37.41 / 30.65",
     ),
     Variant(
         "features",
         "CNN (XML-CNN's)",
-        astec(lambda base: {"features": XMLCNN(dimension=dimension_of(base))}),
+        astec(lambda base: {"features": XMLCNN(bottleneck=dimension_of(base))}),
         "36.91 / 30.76",
     ),
     Variant("features", "CNN (Kim's)", astec(lambda _: {"features": KimCNN()})),

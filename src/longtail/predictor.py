@@ -385,12 +385,12 @@ class Predictor:
         arrays |= with_prefix("labels/", self.label_space.to_arrays())
         write_model_folder(path, manifest=manifest, arrays=arrays, documents=self.documents)
 
-    def compressed(self, dtype: StorageType = "int8") -> Predictor:
+    def compressed(self, storage: StorageType = "int8") -> Predictor:
         """Return the same model laid out for serving, its numbers kept in fewer bits.
 
         Parameters
         ----------
-        dtype : {"float32", "float16", "int8"}
+        storage : {"float32", "float16", "int8"}
             int8 has one scale a row. float32 rounds nothing further, but what was kept in fewer
             bits is searched by codes made anew: a few answers change. A model whose numbers are
             kept so already stays as it is. Of a model with a transformer, the transformer alone
@@ -399,12 +399,12 @@ class Predictor:
         Raises
         ------
         InputError
-            If there is no such `dtype`, or the model is of another recipe than the default one,
-            DEXA, NGAME and SiameseXML and has no transformer, or has a `reranker`.
+            If there is no such `storage`, or the model is of another recipe than the default one,
+            DEXA, NGAME and SiameseXML and has no transformer, or has an `energy_reranker`.
         MissingExtraError
             If a package that exports the transformer is not installed.
         """
-        return self.with_scorer(compressed(self.scorer, dtype))
+        return self.with_scorer(compressed(self.scorer, storage))
 
     def with_scorer(self, scorer: Scorer, reads: PointInput | None = None) -> Predictor:
         """Return the same model answering by another scorer of the same points and labels."""
@@ -484,7 +484,7 @@ def load(path: str | Path, *, verify: bool = False) -> Predictor:
     >>> with TemporaryDirectory() as folder:
     ...     model.save(f"{folder}/model")
     ...     load(f"{folder}/model")
-    <Predictor of 2 labels, trained by LongtailClassifier>
+    <Predictor of 2 labels, trained by longtail>
     """
     return Predictor.from_folder(ModelFolder.open(path, verify=verify))
 

@@ -112,8 +112,8 @@ def _parts_in(folder: ModelFolder) -> PredictorParts:
         ) from error
     except (KeyError, TypeError) as error:
         raise ModelFolderError(
-            f"{folder.path} lacks a part that models of this version have: {error}. It "
-            f"may be of an earlier version. {RETRAIN}"
+            f"{folder.path} lacks a part that models of this version have, or has another: "
+            f"{error}. It may be of an earlier version. {RETRAIN}"
         ) from error
     except (ValueError, AttributeError) as error:
         raise ModelFolderError(

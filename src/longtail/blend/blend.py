@@ -73,7 +73,7 @@ class Blend:
     >>> from longtail.blend.candidates import CandidateSearch, SearchSizes
     >>> from longtail.blend.label_head import LabelHead
     >>> from longtail.data.bags import Bags
-    >>> unit, sizes = np.eye(3, dtype=np.float32), SearchSizes(n_found=1, n_popular=0)
+    >>> unit, sizes = np.eye(3, dtype=np.float32), SearchSizes(n_near_labels=1, n_popular=0)
     >>> labels = csr_array(unit)
     >>> search = CandidateSearch.build(unit, unit, labels, sizes=sizes, seed=0, n_threads=1)
     >>> head = LabelHead.of_search(search, np.zeros(3), scale=10.0)

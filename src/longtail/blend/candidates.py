@@ -47,25 +47,24 @@ class SearchSizes:
 
     Parameters
     ----------
-    n_found : int
+    n_near_labels : int
         Labels with the nearest vectors, or the largest logits where labels have a bias.
     n_near_points : int
         Training points that vote for their labels; 0 for no votes.
-    n_near_labels : int
-        Most labels that only near points bring, beside those found. In `NearestLabels` they are
-        those found.
+    n_voted : int
+        Most labels that only the votes of near points bring, beside those of near vectors.
     n_popular : int
         Most frequent labels, candidates of every point.
-    beam : int
+    beam_size : int
         Of both searches; see `GraphIndex`. A `CompiledScorer` takes three quarters of it for
         labels, twice that where these are far, and half of it for points.
     """
 
-    n_found: int = 30
+    n_near_labels: int = 30
     n_near_points: int = 20
-    n_near_labels: int = 20
+    n_voted: int = 20
     n_popular: int = 10
-    beam: int = 64
+    beam_size: int = 64
 
     def n_candidates(
         self,
@@ -91,15 +90,15 @@ class SearchSizes:
         Found by vectors, popular, of near points: 30, 10 and 20. There may be fewer labels in all.
 
         >>> from longtail.blend.candidates import SearchSizes
-        >>> sizes = SearchSizes(n_found=30, n_popular=10, n_near_labels=20)
+        >>> sizes = SearchSizes(n_near_labels=30, n_popular=10, n_voted=20)
         >>> [sizes.n_candidates(n) for n in (1000, 50, 5)]
         [60, 50, 5]
         >>> sizes.n_candidates(1000, n_vectors=25, n_popular=0, n_more=3)
         48
         """
-        n_found = self.n_found if n_vectors is None else min(self.n_found, n_vectors)
+        n_found = self.n_near_labels if n_vectors is None else min(self.n_near_labels, n_vectors)
         n_popular = self.n_popular if n_popular is None else n_popular
-        return min(n_found + n_popular + self.n_near_labels + n_more, n_labels)
+        return min(n_found + n_popular + self.n_voted + n_more, n_labels)
 
 
 class Candidates(NamedTuple):
@@ -149,7 +148,7 @@ class CandidateSearch:
     >>> from longtail.blend.candidates import CandidateSearch, SearchSizes
     >>> unit = np.eye(3, dtype=np.float32)
     >>> labels = csr_array(np.array([[1, 0, 1], [0, 1, 0], [0, 0, 1]], np.float32))
-    >>> sizes = SearchSizes(n_found=1, n_near_points=1, n_near_labels=2, n_popular=0)
+    >>> sizes = SearchSizes(n_near_labels=1, n_near_points=1, n_voted=2, n_popular=0)
     >>> search = CandidateSearch.build(unit, unit, labels, sizes=sizes, seed=0, n_threads=1)
     >>> found = search.find(unit[:1], np.empty((1, 0), np.int32))
     >>> found.labels.tolist(), found.votes.tolist()
@@ -203,10 +202,10 @@ class CandidateSearch:
             label_vectors = taken(label_vectors, known, n_threads)
         return cls(
             label_index=index_of_labels(
-                label_vectors, known_bias, sizes.beam, seed, n_threads, n_asked
+                label_vectors, known_bias, sizes.beam_size, seed, n_threads, n_asked
             ),
             label_of_row=known,
-            point_index=index_of_points(points, sizes.beam, seed, n_threads),
+            point_index=index_of_points(points, sizes.beam_size, seed, n_threads),
             label_starts=labels.indptr,
             label_ids=labels.indices,
             popular=popular_labels(labels, sizes.n_popular),
@@ -259,7 +258,7 @@ class CandidateSearch:
                 read_only(similarities, np.float32),
                 self.label_starts,
                 self.label_ids,
-                self.sizes.n_near_labels,
+                self.sizes.n_voted,
                 0,
                 len(some),
                 scratch,
@@ -309,8 +308,8 @@ class CandidateSearch:
 
     def _searched(self, points: Floats, more: Ids) -> tuple[Ids, Ids, Floats]:
         """Return labels that are candidates, near points and their similarities."""
-        n_found = min(self.sizes.n_found, len(self.label_of_row))
-        rows, _ = self.label_index.query(points, max(1, n_found))
+        n_found = min(self.sizes.n_near_labels, len(self.label_of_row))
+        rows = self.label_index.query(points, max(1, n_found))[0][:, :n_found]
         near, similarities = self.near_points(points, self.sizes.n_near_points)
         known = np.full(rows.shape, -1, np.int32)
         known[rows >= 0] = self.label_of_row[rows[rows >= 0]]
@@ -367,9 +366,9 @@ class CandidateSearch:
         """Make it again from `config` and `to_arrays`, on memory maps as they are."""
         sizes = SearchSizes(**config["sizes"])
         return cls(
-            label_index=index_from_arrays(without_prefix("label_index.", arrays), sizes.beam),
+            label_index=index_from_arrays(without_prefix("label_index.", arrays), sizes.beam_size),
             label_of_row=arrays["label_of_row"],
-            point_index=index_from_arrays(without_prefix("point_index.", arrays), sizes.beam),
+            point_index=index_from_arrays(without_prefix("point_index.", arrays), sizes.beam_size),
             label_starts=arrays["label_starts"],
             label_ids=arrays["label_ids"],
             popular=arrays["popular"],

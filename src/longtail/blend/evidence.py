@@ -13,7 +13,7 @@ from longtail.kernels.jit import over_row_chunks
 from longtail.metrics.hits import row_chunks, true_among
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
@@ -131,23 +131,6 @@ class Evidence:
             nearness=self.nearness[rows],
             is_aside=None if self.is_aside is None else self.is_aside[rows],
         )
-
-    def of_sources(self, sources: Sequence[int]) -> Evidence:
-        """Return what some of the sources say.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from longtail.blend.evidence import Evidence
-        >>> labels, none = np.array([[2, 0, -1]], np.int32), np.zeros(3, np.float32)
-        >>> values = np.zeros((1, 4, 3), np.float32)
-        >>> evidence = Evidence(labels, values, none[:1], none, source_of_texts=2)
-        >>> [evidence.of_sources(some).source_of_texts for some in ([1, 2], [0, 3])]
-        [1, None]
-        """
-        of_texts = self.source_of_texts
-        place = sources.index(of_texts) if of_texts in sources else None
-        return replace(self, values=self.values[:, sources], source_of_texts=place)
 
     def behind_best(self) -> Floats:
         """Return what each source says, less the point's best: (n, size, n_sources), 0 for padding.

@@ -52,7 +52,7 @@ class NetworkTraining:
 
     Parameters
     ----------
-    n_hidden : (int, int)
+    hidden_layers : (int, int)
         Sizes of the two layers.
     epochs : (int, int)
         Of few points, and of many, which are not learnt by heart so soon.
@@ -114,7 +114,7 @@ class NetworkTraining:
     0
     """
 
-    n_hidden: tuple[int, int] = (64, 32)
+    hidden_layers: tuple[int, int] = (64, 32)
     epochs: tuple[int, int] = (20, 40)
     batch_size: tuple[int, int] = (125, 62)
     few_points: int = 5_000
@@ -248,7 +248,7 @@ class NetworkTraining:
     ) -> RankingNetwork:
         """Train on some points."""
         random, scratch = np.random.default_rng(run.seed_for("score network")), Scratch()
-        network = RankingNetwork(len(examples.centre), *self.n_hidden, self.dropout, random)
+        network = RankingNetwork(len(examples.centre), *self.hidden_layers, self.dropout, random)
         useful = rows[examples.is_true[rows].any(axis=1)]  # the others have nothing to rank
         batch_size, n_steps = self._sizes(len(useful), most_steps)
         sum_of_rates = n_steps * self.learning_rate * (1 + self.averaged) / 2
@@ -283,7 +283,7 @@ class NetworkTraining:
         """Return whether there are fewer pairs of a true and a false candidate than weights."""
         n_true = is_true.sum(axis=1)
         n_pairs = n_true @ ((evidence.judged >= 0).sum(axis=1) - n_true)
-        n_weights = sum((n + 1) * m for n, m in pairwise((evidence.n_views, *self.n_hidden)))
+        n_weights = sum((n + 1) * m for n, m in pairwise((evidence.n_views, *self.hidden_layers)))
         return bool(n_pairs < n_weights)
 
     def _gains(self, points: _Judged, scores: Floats, sums: Floats, *, clearly: bool) -> bool:

@@ -329,8 +329,7 @@ class LabelRelations:
     def from_arrays(cls, arrays: Arrays) -> LabelRelations:
         """Make them again from `to_arrays`."""
         texts = SparseLabelVectors(**without_prefix("texts.", arrays))
-        tables: dict[str, Any] = {name: arrays[name] for name in _DTYPES if name in arrays}
-        tables.setdefault("taken", np.zeros(texts.n_labels, np.float32))  # of earlier versions
+        tables: dict[str, Any] = {name: arrays[name] for name in _DTYPES}
         return cls(texts=texts, **tables)
 
 

@@ -29,7 +29,7 @@ PRODUCTS_OF_BUILDING, PRODUCTS_OF_WALK = 20_000, 200_000
 def index_of_labels(
     vectors: Floats,
     bias: Floats | None,
-    beam: int,
+    beam_size: int,
     seed: int,
     n_threads: int,
     n_asked: int | None = None,
@@ -41,7 +41,7 @@ def index_of_labels(
     vectors : float32 (n, dimension)
         Unit rows.
     bias : float32 (n,) or None
-    beam, seed, n_threads : int
+    beam_size, seed, n_threads : int
         See `built_index`.
     n_asked : int or None
         For how many points labels will be searched, if the index is not kept: a graph has few
@@ -63,12 +63,21 @@ def index_of_labels(
             return CodedIndex(vectors, bias=bias, n_threads=n_threads)
         n_neighbours = N_POINT_NEIGHBOURS  # few, which are soon made
     return built_index(
-        vectors, bias=bias, n_neighbours=n_neighbours, beam=beam, seed=seed, n_threads=n_threads
+        vectors,
+        bias=bias,
+        n_neighbours=n_neighbours,
+        beam_size=beam_size,
+        seed=seed,
+        n_threads=n_threads,
     )
 
 
-def index_of_points(vectors: Floats, beam: int, seed: int, n_threads: int) -> VectorIndex:
+def index_of_points(vectors: Floats, beam_size: int, seed: int, n_threads: int) -> VectorIndex:
     """Index the vectors of training points: with fewer edges than labels have."""
     return built_index(
-        vectors, n_neighbours=N_POINT_NEIGHBOURS, beam=beam, seed=seed, n_threads=n_threads
+        vectors,
+        n_neighbours=N_POINT_NEIGHBOURS,
+        beam_size=beam_size,
+        seed=seed,
+        n_threads=n_threads,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ from longtail.training.label_table import LabelTable
 from longtail.training.loop import train
 from longtail.training.one_vs_all import OneVsAllTask
 from longtail.training.optimisers import RowwiseAdagrad
+from longtail.training.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from longtail.training.one_vs_all import FeatureNetwork
     from longtail.training.optimisers import RowOptimiser
     from longtail.training.run import TrainingRun
-    from longtail.training.schedule import Schedule
     from longtail.transfer.block import TransferBlock
 
 __all__ = ["ClassifierTraining"]
@@ -65,7 +65,7 @@ class ClassifierTraining:
     [0, 1, 2]
     """
 
-    schedule: Schedule
+    schedule: Schedule = field(default_factory=lambda: Schedule(epochs=10, learning_rate=0.05))
     random_start: bool = False
     make_optimiser: Callable[[Tensor], RowOptimiser] = RowwiseAdagrad
 

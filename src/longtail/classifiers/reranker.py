@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.classifiers.shortlisted import ShortlistTraining
+from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.scorers.deepxml import Ranker
 from longtail.scorers.fusion import ROWS_AT_ONCE
 from longtail.scorers.ranking import best_first
+from longtail.transfer.bounded_residual import BoundedResidual
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.classifiers.shortlisted import ShortlistTraining
     from longtail.features.architecture import FeatureArchitecture
     from longtail.recipes.deepxml import Transfer
     from longtail.training.run import TrainingData, TrainingRun
@@ -44,15 +46,18 @@ class Reranker:
 
     Examples
     --------
-    >>> from longtail import Astec
+    >>> from longtail import DeepXML
     >>> from longtail.classifiers.reranker import Reranker
-    >>> isinstance(Astec(n_confused=50).deepxml(n_points=1000).reranker, Reranker)
-    True
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> model = DeepXML(reranker=Reranker(n_confused=50)).fit(texts, labels)
+    >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
+    'drink'
     """
 
-    architecture: FeatureArchitecture
-    transfer: Transfer
-    training: ShortlistTraining
+    architecture: FeatureArchitecture = field(default_factory=BagOfTokens)
+    transfer: Transfer = field(default_factory=BoundedResidual)
+    training: ShortlistTraining = field(default_factory=ShortlistTraining)
     n_confused: int = 200
     from_first: bool = True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from longtail.classifiers.classifier_training import ClassifierTraining
@@ -105,16 +105,15 @@ class ShortlistedOneVsAll:
     --------
     >>> from longtail import DeepXML
     >>> from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
-    >>> from longtail.training.schedule import Schedule
     >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
     >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
-    >>> training = ShortlistTraining(schedule=Schedule(epochs=10, learning_rate=0.05), n_hard=5)
-    >>> model = DeepXML(classifier=ShortlistedOneVsAll(training=training)).fit(texts, labels)
+    >>> few = ShortlistedOneVsAll(training=ShortlistTraining(n_hard=5))
+    >>> model = DeepXML(classifier=few).fit(texts, labels)
     >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
     'drink'
     """
 
-    training: ShortlistTraining
+    training: ShortlistTraining = field(default_factory=ShortlistTraining)
     dropout: float = 0.0
 
     def learn(
@@ -168,18 +167,15 @@ class FullOneVsAll:
     Examples
     --------
     >>> from longtail import DeepXML
-    >>> from longtail.classifiers.classifier_training import ClassifierTraining
     >>> from longtail.classifiers.shortlisted import FullOneVsAll
-    >>> from longtail.training.schedule import Schedule
     >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
     >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
-    >>> training = ClassifierTraining(schedule=Schedule(epochs=10, learning_rate=0.05))
-    >>> model = DeepXML(classifier=FullOneVsAll(training=training)).fit(texts, labels)
+    >>> model = DeepXML(classifier=FullOneVsAll()).fit(texts, labels)
     >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
     'drink'
     """
 
-    training: ClassifierTraining
+    training: ClassifierTraining = field(default_factory=ClassifierTraining)
     batch_size: int = 1024
     dropout: float = 0.0
 

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("target", metavar="OUT", help="the folder to write")
     parser.add_argument(
-        "--dtype",
+        "--storage",
         choices=get_args(StorageType),
         default="int8",
         help="how numbers are kept; int8: a scale a row, 4 bits for tokens (default: %(default)s)",
@@ -43,16 +43,17 @@ def run_command(arguments: argparse.Namespace) -> int:
     before.check_arrays()  # what is damaged would get a checksum that says it is not
     model = Predictor.from_folder(before)
     dataset = comparison_set(model, arguments)
-    smaller = model.compressed(arguments.dtype)
+    smaller = model.compressed(arguments.storage)
     if smaller.scorer is model.scorer:
         notice(
-            f"{arguments.model} already keeps its numbers as {arguments.dtype}, so this is a copy."
+            f"{arguments.model} already keeps its numbers as {arguments.storage}, "
+            "so this is a copy."
         )
     _warn_of_growth(model, arguments)
     size = sum(before.sizes.values())  # now: the target may be the same folder
     smaller.save(arguments.target)
     rows = comparison(model, smaller, size, arguments.target, dataset)
-    result(table(["", "before", arguments.dtype, "change"], rows))
+    result(table(["", "before", arguments.storage, "change"], rows))
     return 0
 
 
@@ -61,10 +62,10 @@ def _warn_of_growth(model: Predictor, arguments: argparse.Namespace) -> None:
     scorer, kinds = model.scorer, get_args(StorageType)  # the widest first
     if not isinstance(scorer, CompiledScorer):
         return
-    if kinds.index(arguments.dtype) < kinds.index(scorer.dtype):
+    if kinds.index(arguments.storage) < kinds.index(scorer.storage):
         warning(
-            f"{arguments.model} keeps its numbers as {scorer.dtype}. As {arguments.dtype} they "
+            f"{arguments.model} keeps its numbers as {scorer.storage}. As {arguments.storage} they "
             "take more room and stay rounded, so nothing is gained. For finer ones, train the "
-            f"default recipe with --set storage={arguments.dtype}, or compress the model that this "
-            "one was made from."
+            f"default recipe with --set storage={arguments.storage}, or compress the model that "
+            "this one was made from."
         )

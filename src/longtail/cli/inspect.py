@@ -101,7 +101,7 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
     learner = learners[0]
     counts = [counted(model.n_labels, "label"), counted(model.n_features, "feature")]
     if isinstance(learner, HasVectors):
-        stored = f" in {learner.dtype}" if isinstance(learner, CompiledScorer) else ""
+        stored = f" in {learner.storage}" if isinstance(learner, CompiledScorer) else ""
         counts.append(f"{learner.dimension} dimensions{stored}")
     if len(learners) > 1:
         counts.append(f"{len(learners)} learners")
@@ -144,8 +144,8 @@ def _show_search(model: Predictor) -> None:
         what = "training point" if len(scorer.parts.points.codes) else "label"
         _section(
             "Search",
-            f"{recall:.1f} % of the {scorer.sizes.n_found} nearest labels that an exact search "
-            f"finds ({counted(n_queries(scorer), what)})",
+            f"{recall:.1f} % of the {scorer.sizes.n_near_labels} nearest labels that an exact "
+            f"search finds ({counted(n_queries(scorer), what)})",
         )
 
 

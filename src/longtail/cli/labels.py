@@ -87,8 +87,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         rename: "NAME NEW_NAME ...",
     }
     for command, own in places.items():
-        command.add_argument("target", metavar="OUT", help="the folder to write; may be MODEL")
-        command.usage = f"%(prog)s MODEL {own} OUT [options]"
+        command.add_argument("target", metavar="OUT", help="the folder to write; may be DIR")
+        command.usage = f"%(prog)s DIR {own} OUT [options]"
 
 
 def _command(
@@ -99,7 +99,7 @@ def _command(
 ) -> HintingParser:
     """Return the parser of one of them, which all begin with a model."""
     command = commands.add_parser(name, help=summary, description=f"{summary}.")
-    command.add_argument("model", metavar="MODEL", help=f"a model folder of {of}")
+    command.add_argument("model", metavar="DIR", help=f"a model folder of {of}")
     return command
 
 

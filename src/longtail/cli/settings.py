@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 import msgspec
 
 from longtail.errors import InputError, did_you_mean
+from longtail.recipes.names import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -202,7 +203,8 @@ def _kind_text(kind: Any) -> str:
 def _unknown_setting(recipe: type[LabelEstimator], key: str, known: list[str]) -> str:
     """Name the setting that was probably meant, and all others."""
     hint = did_you_mean(key, known)
-    return f"{recipe.__name__} has no setting {key!r}.{hint} It has: {', '.join(known)}."
+    own = ", ".join(known)
+    return f"The recipe {name_of(recipe)} has no setting {key!r}.{hint} It has: {own}."
 
 
 def _shown(value: object) -> str:

@@ -83,10 +83,10 @@ def check_search_sizes(sizes: SearchSizes, related: RelationSizes) -> None:
     >>> from longtail.blend.candidates import SearchSizes
     >>> from longtail.blend.relations import RelationSizes
     >>> from longtail.compiled.checks import check_search_sizes
-    >>> check_search_sizes(SearchSizes(beam=2_000_000), RelationSizes())
+    >>> check_search_sizes(SearchSizes(beam_size=2_000_000), RelationSizes())
     Traceback (most recent call last):
         ...
-    longtail.errors.InputError: beam must be between 0 and 1,000,000, got 2000000.
+    longtail.errors.InputError: beam_size must be between 0 and 1,000,000, got 2000000.
     """
     for name, size in (asdict(sizes) | asdict(related)).items():
         is_number = isinstance(size, int) and not isinstance(size, bool)

@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 __all__ = ["compressed"]
 
 
-def compressed(scorer: Scorer, dtype: StorageType) -> Scorer:
+def compressed(scorer: Scorer, storage: StorageType) -> Scorer:
     """Return a scorer that answers alike, quicker, and does not need what training needs.
 
     Parameters
     ----------
     scorer : Scorer
-        `BlendedScorer` becomes a `CompiledScorer`, and this one of another `dtype`, or stays itself
-        where that is its own; transformers in others become `OnnxEncoder`.
-    dtype : {"float32", "float16", "int8"}
+        `BlendedScorer` becomes a `CompiledScorer`, and this one one of another `storage`, or stays
+        itself where that is its own; transformers in others become `OnnxEncoder`.
+    storage : {"float32", "float16", "int8"}
 
     Raises
     ------
     InputError
-        If the scorer is another, or cannot be kept as `dtype`.
+        If the scorer is another, or cannot be kept as `storage`.
     MissingExtraError
         If there is a transformer and a package that exports it is missing.
 
@@ -44,17 +44,17 @@ def compressed(scorer: Scorer, dtype: StorageType) -> Scorer:
     >>> from longtail.compiled.compression import compressed
     >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
     >>> scorer = LongtailClassifier().fit(texts, labels).predictor_.scorer
-    >>> scorer.dtype, compressed(scorer, "float16").dtype
+    >>> scorer.storage, compressed(scorer, "float16").storage
     ('int8', 'float16')
     >>> compressed(scorer, "int8") is scorer
     True
     """
     if isinstance(scorer, CompiledScorer):
-        if scorer.dtype == as_storage(dtype):
+        if scorer.storage == as_storage(storage):
             return scorer  # what is rounded twice is not what was rounded once
         scorer = expanded(scorer)
     if isinstance(scorer, BlendedScorer):
-        return CompiledScorer.of(scorer, dtype, n_usable_cores())
+        return CompiledScorer.of(scorer, storage, n_usable_cores())
     transformers = transformers_of(scorer)
     if transformers and not any(isinstance(one, TransformerEncoder) for one in transformers):
         raise InputError(
@@ -63,15 +63,16 @@ def compressed(scorer: Scorer, dtype: StorageType) -> Scorer:
         )
     if not transformers:
         raise InputError(
-            "Only a model of the default recipe, dexa, ngame or siamesexml, without a `reranker`, "
-            "or one with a transformer can be compressed, and this one is neither. Use it as it is."
+            "Only a model of the default recipe, dexa, ngame or siamesexml, without an "
+            "`energy_reranker`, or one with a transformer can be compressed, and this one is "
+            "neither. Use it as it is."
         )
-    if dtype not in {"float32", "int8"}:
-        raise InputError(f"dtype of a transformer must be 'float32' or 'int8', got {dtype!r}.")
+    if storage not in {"float32", "int8"}:
+        raise InputError(f"storage of a transformer must be 'float32' or 'int8', got {storage!r}.")
 
     def exported(encoder: TextEncoder) -> OnnxEncoder:
         if isinstance(encoder, OnnxEncoder):
             return encoder
-        return to_onnx(encoder, int8=dtype == "int8")
+        return to_onnx(encoder, int8=storage == "int8")
 
     return with_transformers_as(scorer, exported)

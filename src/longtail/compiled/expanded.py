@@ -60,9 +60,9 @@ def expanded(compiled: CompiledScorer) -> BlendedScorer:
     parts = compiled.parts
     dimension = dimension_of(parts)
     search = CandidateSearch(
-        label_index=_index(parts.labels, dimension, compiled.sizes.beam),
+        label_index=_index(parts.labels, dimension, compiled.sizes.beam_size),
         label_of_row=parts.label_of_row,
-        point_index=_index(parts.points, dimension, compiled.sizes.beam),
+        point_index=_index(parts.points, dimension, compiled.sizes.beam_size),
         label_starts=parts.point_starts,
         label_ids=parts.point_labels,
         popular=parts.popular,
@@ -89,7 +89,7 @@ def expanded(compiled: CompiledScorer) -> BlendedScorer:
     )
 
 
-def _index(graph: CodedGraph, dimension: int, beam: int) -> VectorIndex:
+def _index(graph: CodedGraph, dimension: int, beam_size: int) -> VectorIndex:
     """Return an index; one without edges is an exact one."""
     vectors = vectors_of(graph, dimension)
     neighbours = neighbours_of(graph)
@@ -97,7 +97,7 @@ def _index(graph: CodedGraph, dimension: int, beam: int) -> VectorIndex:
         return ExactIndex(vectors, bias=graph.bias)
     arrays = {name: getattr(graph, name) for name in _GRAPH_PARTS}
     arrays |= {"vectors": vectors, "neighbours": neighbours}
-    return GraphIndex.from_arrays(arrays, beam=beam)
+    return GraphIndex.from_arrays(arrays, beam_size=beam_size)
 
 
 def _relations(compiled: CompiledScorer) -> LabelRelations | None:

@@ -92,7 +92,7 @@ def laid_out(
         labels=labels,
         label_of_row=search.label_of_row,
         homes=homes_of(search, points, store.n_threads),
-        unsure_below=unsure_below(points, labels, sizes.n_found, label_beam(sizes)),
+        unsure_below=unsure_below(points, labels, sizes.n_near_labels, label_beam(sizes)),
         points=points,
         point_starts=search.label_starts,
         point_labels=search.label_ids,

@@ -85,7 +85,7 @@ class CompiledScorer:
     def of(
         cls,
         scorer: BlendedScorer,
-        dtype: StorageType = "float32",
+        storage: StorageType = "float32",
         n_threads: int = 1,
         like: CompiledScorer | None = None,
         *,
@@ -96,14 +96,14 @@ class CompiledScorer:
         Parameters
         ----------
         scorer : BlendedScorer
-        dtype : {"float32", "float16", "int8"}
+        storage : {"float32", "float16", "int8"}
             How vectors and weights are kept; int8 with one scale a row, and 4 bits a number for
             tokens and training points.
         n_threads : int
         like : CompiledScorer or None
-            What `scorer` was expanded from, of the same `dtype`: the points' 4-bit codes keep their
-            step. Vectors that were cut to it are longer than before, so a step that is made anew
-            would be larger each time.
+            What `scorer` was expanded from, of the same `storage`: the points' 4-bit codes keep
+            their step. Vectors that were cut to it are longer than before, so a step that is made
+            anew would be larger each time.
         is_last : bool
             Nobody else needs `scorer`, which is left without its largest sparse parts: each is
             freed once it is laid out.
@@ -111,9 +111,9 @@ class CompiledScorer:
         Raises
         ------
         InputError
-            If there is no such `dtype`.
+            If there is no such `storage`.
         """
-        store = RowStore(as_storage(dtype), n_threads)
+        store = RowStore(as_storage(storage), n_threads)
         step = None if like is None else like.parts.points.step
         related = NOT_RELATED if scorer.relations is None else scorer.relations.sizes
         tokens = scorer.encoder.stored(store)
@@ -121,7 +121,7 @@ class CompiledScorer:
         return cls(parts, scorer.search.sizes, related)
 
     @property
-    def dtype(self) -> StorageType:
+    def storage(self) -> StorageType:
         """How vectors and weights are kept."""
         return as_storage(RowStore.of(self.parts.tokens).dtype)
 
@@ -308,7 +308,7 @@ class CompiledScorer:
         """See `longtail.scorers.protocols.Scorer.config`."""
         return {
             "kind": "compiled",
-            "dtype": self.dtype,
+            "storage": self.storage,
             "scales": [float(head.scale) for head in self.parts.heads],
             "further_scale": float(self.parts.further_scale),
             "further_text_scale": float(self.parts.further_text_scale),
@@ -339,9 +339,9 @@ def as_storage(name: str) -> StorageType:
     >>> as_storage("i8")
     Traceback (most recent call last):
         ...
-    longtail.errors.InputError: dtype must be one of 'float32', 'float16', 'int8', got 'i8'.
+    longtail.errors.InputError: storage must be one of 'float32', 'float16', 'int8', got 'i8'.
     """
-    require_one_of("dtype", name, get_args(StorageType))
+    require_one_of("storage", name, get_args(StorageType))
     return cast("StorageType", name)
 
 

@@ -52,7 +52,7 @@ def log_ranks_of(width: int) -> Floats:
 def label_beam(sizes: SearchSizes) -> int:
     """Return how long the beam of a walk of the labels is.
 
-    Three quarters of ``sizes.beam``, since the walk goes on from two nodes at a time.
+    Three quarters of ``sizes.beam_size``, since the walk goes on from two nodes at a time.
 
     Examples
     --------
@@ -60,15 +60,15 @@ def label_beam(sizes: SearchSizes) -> int:
 
     >>> from longtail.blend.candidates import SearchSizes
     >>> from longtail.compiled.scratch import label_beam
-    >>> label_beam(SearchSizes(beam=64, n_found=30)), label_beam(SearchSizes(beam=64, n_found=60))
-    (48, 60)
+    >>> [label_beam(SearchSizes(beam_size=64, n_near_labels=n)) for n in (30, 60)]
+    [48, 60]
     """
-    return max(sizes.n_found, 3 * sizes.beam // 4)
+    return max(sizes.n_near_labels, 3 * sizes.beam_size // 4)
 
 
 def point_beam(sizes: SearchSizes) -> int:
     """Return how long the beam of a walk of the points is: half, since the walk starts near."""
-    return max(sizes.n_near_points, sizes.beam // 2)
+    return max(sizes.n_near_points, sizes.beam_size // 2)
 
 
 def new_scratch(
@@ -78,7 +78,7 @@ def new_scratch(
 
     `n_places` is what `count_places` says of the parts.
     """
-    n_found = min(sizes.n_found, len(parts.label_of_row))
+    n_found = min(sizes.n_near_labels, len(parts.label_of_row))
     n_near = min(sizes.n_near_points, len(parts.points.members))
     n_tokens, dimension = len(parts.tokens.values), dimension_of(parts)
     n_labels, network = len(parts.commonness), parts.network
@@ -116,8 +116,8 @@ def new_scratch(
         linked_votes=floats(related.n_linked),
         touched=ids(min(MOST_TOUCHED, n_labels)),
         voted=ids(n_labels),
-        best_voted=ids(sizes.n_near_labels),
-        best_votes=floats(sizes.n_near_labels),
+        best_voted=ids(sizes.n_voted),
+        best_votes=floats(sizes.n_voted),
         votes=floats(n_labels),
         links=floats(n_labels),
         slots=np.zeros(n_labels + N_MORE_SLOTS, np.uint16),

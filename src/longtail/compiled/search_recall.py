@@ -47,7 +47,7 @@ def label_recall(scorer: CompiledScorer) -> float:
     Returns
     -------
     float
-        Recall at ``sizes.n_found``, from 0 to 1.
+        Recall at ``sizes.n_near_labels``, from 0 to 1.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def label_recall(scorer: CompiledScorer) -> float:
     n_near = sizes.n_near_points if asked is scorer.parts.points else 0
     edges = neighbours_of(asked)[drawn, :n_near]
     exact = ExactIndex(float_rows(graph.rows), bias=graph.bias)
-    k = min(sizes.n_found, len(graph.members))
+    k = min(sizes.n_near_labels, len(graph.members))
     least_of = exact.query(queries, min(k, len(graph.codes)))[1][:, -1]
     scratch = new_scratch(scorer.parts, sizes, scorer.related, count_places(scorer.parts))
     n_found = 0
@@ -116,7 +116,7 @@ def _starts(scorer: CompiledScorer, near: Ids) -> Ids:
     """Return where the walk for a training point begins: at the labels of points near it."""
     points, sizes = scorer.parts.points, scorer.sizes
     rows = points.members[points.member_starts[near[near >= 0]]]
-    labels = [scorer.labels_of_point(int(row))[: sizes.n_near_labels] for row in rows]
+    labels = [scorer.labels_of_point(int(row))[: sizes.n_voted] for row in rows]
     found = np.unique(np.concatenate([np.zeros(0, np.int32), *labels]))
     nodes = scorer.parts.heads[0].row_of_label[found]
-    return np.array(nodes[nodes >= 0][: sizes.n_near_labels], np.int32)
+    return np.array(nodes[nodes >= 0][: sizes.n_voted], np.int32)

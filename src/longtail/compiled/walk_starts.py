@@ -98,7 +98,7 @@ def _points_of(labels: Ids, search: CandidateSearch) -> tuple[NDArray[np.int64],
     return by_label.indptr.astype(np.int64), by_label.indices.astype(np.int32)
 
 
-def unsure_below(points: CodedGraph, labels: CodedGraph, n_found: int, beam: int) -> Floats:
+def unsure_below(points: CodedGraph, labels: CodedGraph, n_found: int, beam_size: int) -> Floats:
     """Return the similarity of the last label found below which some are likely to be missed.
 
     Below it are two fifths of the training points, and most of what walks miss:
@@ -109,7 +109,7 @@ def unsure_below(points: CodedGraph, labels: CodedGraph, n_found: int, beam: int
     points, labels : CodedGraph
     n_found : int
         How many labels are wanted.
-    beam : int
+    beam_size : int
 
     Returns
     -------
@@ -121,7 +121,7 @@ def unsure_below(points: CodedGraph, labels: CodedGraph, n_found: int, beam: int
     n_points, dimension = len(points.codes), labels.rows.values.shape[1]
     drawn = np.random.default_rng(0).permutation(n_points)[:_N_ASKED]
     asked = vectors_of(some_nodes(points, drawn), dimension)
-    codes, walk = np.zeros(2 * labels.codes.shape[1], np.int8), new_walk(labels, beam)
+    codes, walk = np.zeros(2 * labels.codes.shape[1], np.int8), new_walk(labels, beam_size)
     last = np.empty(len(asked), np.float32)
     write_similarities_at(n_found, read_only(asked, np.float32), codes, labels, walk, last)
     return read_only(np.quantile(last, _UNSURE_SHARE, keepdims=True), np.float32)

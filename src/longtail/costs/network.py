@@ -133,7 +133,7 @@ def _of_bags(settings: OneVsAll | ExtremeText, n_features: int) -> NetworkShape:
 @shape_of.register
 def _of_perceptron(settings: OfMLP, n_features: int) -> NetworkShape:
     """See `shape_of`; rows of tokens that fall together are one."""
-    n_buckets = HashedMLP.n_buckets
+    n_buckets = HashedMLP.n_token_buckets
     n_rows = round(n_buckets * -math.expm1(-n_features / n_buckets))
     return NetworkShape(n_rows, settings.dimension, settings.dimension)
 

@@ -62,7 +62,7 @@ class NGAMECosts:
         points = w.n_points * PUT * D / threads if settings.n_near_points else 0.0
         mined = points if settings.mining_sizes().n_near_points else 0.0
         relations = time_of_relating(w, threads) if settings.relations else 0.0
-        mining = w.n_points * settings.mining_beam * VISIT * D / threads
+        mining = w.n_points * settings.mining_beam_size * VISIT * D / threads
         n_minings = 1
         an_epoch = machine.training(w.n_points * self._hard_pool(w), D)
         on_pool = settings.classifier_epochs * an_epoch
@@ -156,7 +156,7 @@ class NGAMECosts:
         """Return about how many labels a batch is scored against in Module II."""
         settings = self.settings
         batch_size = settings.batch_size_for(w.n_points)
-        return w.pool_size(batch_size, settings.shortlist_size, settings.n_random)
+        return w.pool_size(batch_size, settings.n_hard, settings.n_random)
 
     def _n_candidates(self, w: Workload) -> int:
         """Return about how many labels of a point are scored."""

@@ -63,6 +63,6 @@ def costs_of(recipe: LabelEstimator) -> CostModel | None:
             continue
         module, _, name = where.partition(".")
         costs: CostModel = getattr(import_module(f"longtail.costs.{module}"), name)(recipe)
-        is_reranked = isinstance(recipe, RerankedEstimator) and recipe.reranker is not None
+        is_reranked = isinstance(recipe, RerankedEstimator) and recipe.energy_reranker is not None
         return RerankedCosts(costs) if is_reranked else costs
     return None

@@ -197,7 +197,7 @@ class PointInput:
             tuple(config["image_shape"]),
             config["power"],
             None if dense is None else DenseColumns.from_config(dense),
-            tuple(config.get("feature_names", ())),  # as older folders have none
+            tuple(config["feature_names"]),
         )
 
 

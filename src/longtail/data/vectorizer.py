@@ -426,7 +426,6 @@ class TextVectorizer(TokenSettings):
         True
         """
         known = {f.name for f in dataclasses.fields(cls) if f.init}
-        config = {"symbols": False, **config}  # earlier versions knew none
         if set(config) != known:
             raise ModelFolderError(
                 f"The vectoriser's settings are {sorted(config)}, not {sorted(known)}. "

@@ -63,7 +63,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     PosixPath('demo-model')
     """
     parser.add_argument(
-        "--output",
+        "--report",
         type=Path,
         default=Path("demo-report.html"),
         metavar="FILE",
@@ -117,7 +117,7 @@ def run_command(arguments: Namespace) -> int:
     file_sizes = dict(sorted(ModelFolder.open(arguments.model).sizes.items()))
     measured = measured_sections(predictor, test, ids, probabilities, metrics, USUAL_PROPENSITY)
     write_page(
-        arguments.output,
+        arguments.report,
         title="longtail demo: from a definition to related dictionary entries",
         introduction=introduction,
         headline=key_figures(shown_figures(predictor, metrics, training, file_sizes)),
@@ -161,13 +161,13 @@ def _check(arguments: Namespace) -> None:
     """Say what would stop the command at its end before it has spent minutes."""
     check_matplotlib()
     check_target(arguments.model)
-    model, report = Path(arguments.model).resolve(), Path(arguments.output).resolve()
+    model, report = Path(arguments.model).resolve(), Path(arguments.report).resolve()
     if report.is_relative_to(model):
         raise InputError(
-            f"The report {arguments.output} would be in the model folder {arguments.model}, which "
-            "holds files of its own alone. Name another file as --output."
+            f"The report {arguments.report} would be in the model folder {arguments.model}, which "
+            "holds files of its own alone. Name another file as --report."
         )
-    check_output(arguments.output)
+    check_output(arguments.report)
 
 
 def _introduction(train: Dataset, test: Dataset) -> str:
@@ -228,12 +228,12 @@ def _say_examples(examples: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -
 def _say_next(arguments: Namespace, seconds: float) -> None:
     """Show where things are and what to try."""
     model = shlex.quote(str(arguments.model))
-    _say(f"\nAll of this took {seconds:.0f} s. The report is {arguments.output}. Try next:")
+    _say(f"\nAll of this took {seconds:.0f} s. The report is {arguments.report}. Try next:")
     _say(f'  longtail predict {model} --text "a small boat with two sails"')
     _say(f"  longtail inspect {model}")
 
 
 def _command(arguments: Namespace) -> str:
     """Return the command line that does this again."""
-    words = ["longtail", "demo", "--output", str(arguments.output), "--model", str(arguments.model)]
+    words = ["longtail", "demo", "--report", str(arguments.report), "--model", str(arguments.model)]
     return shlex.join(words)

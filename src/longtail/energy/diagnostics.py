@@ -220,7 +220,7 @@ def _reranker(scorer: Scorer) -> EnergyReranker:
     if not isinstance(scorer, EnergyReranker):
         raise InputError(
             f"{named(scorer, first=True)} has no energy. Train with --recipe spen or icnn, or with "
-            "--set reranker=spen (which keeps the energy only where it gains)."
+            "--set energy_reranker=spen (which keeps the energy only where it gains)."
         )
     return scorer
 

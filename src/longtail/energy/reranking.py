@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
     Floats = NDArray[np.float32]
 
-__all__ = ["LEAST_POINTS", "RERANKINGS", "RerankerTraining", "cooccurrence_vectors"]
+__all__ = ["ENERGY_RERANKINGS", "LEAST_POINTS", "EnergyRerankerTraining", "cooccurrence_vectors"]
 
 LEAST_POINTS = 50
 FIRST_WEIGHT = 0.2  # of each softplus unit
 
 
 @dataclass(frozen=True, kw_only=True)
-class RerankerTraining:
+class EnergyRerankerTraining:
     """Train a `ShortlistEnergy` through its inference, by a ranking loss.
 
     A few thousand shortlists cannot teach a vector a label. So these come from which labels occur
@@ -71,12 +71,12 @@ class RerankerTraining:
 
     >>> import numpy as np
     >>> from scipy.sparse import csr_array
-    >>> from longtail.energy.reranking import RerankerTraining
+    >>> from longtail.energy.reranking import EnergyRerankerTraining
     >>> from longtail.training.run import TrainingRun
     >>> ids, scores = np.array([[0, 1]] * 49, np.int32), np.array([[2, 1]] * 49, np.float32)
     >>> truth = csr_array(np.ones((49, 2)))
     >>> run = TrainingRun(seed=0, n_threads=1)
-    >>> RerankerTraining().learn(ids, scores, truth, truth, run) is None
+    >>> EnergyRerankerTraining().learn(ids, scores, truth, truth, run) is None
     True
     """
 
@@ -169,8 +169,8 @@ class RerankerTraining:
         return network.frozen(self.size, inference), float(np.mean(losses))
 
 
-RERANKINGS: Mapping[str, RerankerTraining] = MappingProxyType(
-    {"spen": RerankerTraining(), "icnn": RerankerTraining(is_convex=True)}
+ENERGY_RERANKINGS: Mapping[str, EnergyRerankerTraining] = MappingProxyType(
+    {"spen": EnergyRerankerTraining(), "icnn": EnergyRerankerTraining(is_convex=True)}
 )
 
 

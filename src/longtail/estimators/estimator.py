@@ -320,7 +320,7 @@ class LabelEstimator(AnsweringEstimator):
         space, kind = dataset.label_space, type(self)
         files = [digest_of_file(file) for file in self.files_read()]
         code = {"longtail": __version__, **code_of(kind)}  # another version may train otherwise
-        settings = {"recipe": kind.__name__, **code, "files": files, **self._settings()}
+        settings = {"recipe": _name_of(kind), **code, "files": files, **self._settings()}
         about = (features, dataset.labels, dataset.texts, space.names, space.texts)
         return fingerprint(settings, *about, set_aside)
 
@@ -374,7 +374,7 @@ class LabelEstimator(AnsweringEstimator):
         """Return what a model folder says of itself."""
         told = {} if set_aside is None else {"n_set_aside": int(set_aside.nnz)}
         return {
-            "recipe": type(self).__name__,
+            "recipe": _name_of(type(self)),
             "settings": self._settings(),
             "seed": self.random_state,
             "n_points": dataset.n_points,
@@ -443,6 +443,13 @@ class LabelEstimator(AnsweringEstimator):
     def n_held_out(self, n_points: int) -> float:
         """Return about how many of so many training points are held out."""
         return min(self.held_out * n_points, LARGEST_HELD_OUT)
+
+
+def _name_of(kind: type) -> str:
+    """Return what a recipe is called by."""
+    from longtail.recipes.names import name_of  # noqa: PLC0415 - recipes are made of this file
+
+    return name_of(kind)
 
 
 def _with_zeros_left_out(features: csr_array) -> csr_array:

@@ -42,7 +42,7 @@ class KimCNN:
 
     Parameters
     ----------
-    word_dimension : int
+    dimension : int
         Length of a word's vector; 300 in the paper, pre-trained.
     widths : tuple of int
         Words that a filter sees.
@@ -52,7 +52,7 @@ class KimCNN:
         Words that are read of a text; the rest is cut off.
     dropout : float
         Of the features, in training.
-    word_vectors : float32 array (n_features, word_dimension) or None
+    word_vectors : float32 array (n_features, dimension) or None
         To start from. None starts each word from the mean of random vectors of the targets that
         it occurs with, as `BagOfTokens` does.
     learning_rate : float
@@ -68,7 +68,7 @@ class KimCNN:
     'words'
     """
 
-    word_dimension: int = 128
+    dimension: int = 128
     widths: tuple[int, ...] = (3, 4, 5)
     n_filters: int = 100
     n_words: int = 256
@@ -93,7 +93,7 @@ class KimCNN:
         vectors = self._own_vectors(data.features.shape[1]) if start is None else start.word_vectors
         if vectors is None:
             seed = run.seed_for("word vectors")
-            vectors = sketched_vectors(data.features, targets, self.word_dimension, seed)
+            vectors = sketched_vectors(data.features, targets, self.dimension, seed)
         torch.manual_seed(run.seed_for("filters"))
         module = self._module()
         if start is not None:
@@ -114,11 +114,11 @@ class KimCNN:
         """Return `word_vectors`, if there are any, or raise InputError."""
         if self.word_vectors is None:
             return None
-        vectors, expected = np.asarray(self.word_vectors), (n_features, self.word_dimension)
+        vectors, expected = np.asarray(self.word_vectors), (n_features, self.dimension)
         if vectors.shape != expected:
             raise InputError(
                 f"`word_vectors` has the shape {vectors.shape}, but must have {expected}: a row of "
-                f"`word_dimension` numbers for each of the {n_features:,} tokens, in the order of "
+                f"`dimension` numbers for each of the {n_features:,} tokens, in the order of "
                 "the vectoriser."
             )
         if vectors.dtype.kind not in "biuf" or not np.isfinite(vectors).all():
@@ -128,7 +128,7 @@ class KimCNN:
     def _module(self) -> _Convolutions:
         """Return fresh filters."""
         return _Convolutions(
-            self.word_dimension, self.widths, self.n_filters, n_chunks=1, n_words=0, n_outputs=0
+            self.dimension, self.widths, self.n_filters, n_chunks=1, n_words=0, n_outputs=0
         )
 
 
@@ -145,7 +145,7 @@ class XMLCNN(KimCNN):
     ----------
     n_chunks : int
         p, the maxima that are kept of each map.
-    dimension : int
+    bottleneck : int
         Width of the bottleneck, that is, of the features.
     along_embedding : bool
         Slide filters along the embedding, where each sees some neighbouring numbers of the vectors
@@ -166,19 +166,19 @@ class XMLCNN(KimCNN):
     widths: tuple[int, ...] = (2, 4, 8)
     n_filters: int = 128
     n_chunks: int = 2
-    dimension: int = 512
+    bottleneck: int = 512
     learning_rate: float = 3e-4
     along_embedding: bool = False
 
     def _module(self) -> _Convolutions:
         """Return fresh filters."""
         return _Convolutions(
-            self.word_dimension,
+            self.dimension,
             self.widths,
             self.n_filters,
             n_chunks=self.n_chunks,
             n_words=self.n_words if self.along_embedding else 0,
-            n_outputs=self.dimension,
+            n_outputs=self.bottleneck,
         )
 
 
@@ -202,7 +202,7 @@ class _Convolutions(nn.Module):
         if n_words and max(widths) > word_dimension:
             raise InputError(
                 f"A filter of width {max(widths)} does not fit along word vectors of "
-                f"{word_dimension} numbers. Lower `widths`, or raise `word_dimension`."
+                f"{word_dimension} numbers. Lower `widths`, or raise `dimension`."
             )
         self.n_words, self.n_chunks = n_words, n_chunks
         n_channels = n_words or word_dimension
@@ -270,7 +270,7 @@ class ConvolutionNetwork:
     >>> rows, words = csr_array(np.eye(2, dtype=np.float32)), np.array([[0, 1], [-1, -1]], np.int32)
     >>> data = TrainingData(rows, rows, words=words)
     >>> run = TrainingRun(seed=0, n_threads=1)
-    >>> network = KimCNN(word_dimension=8, dropout=0.0).network(data, data.labels, run)
+    >>> network = KimCNN(dimension=8, dropout=0.0).network(data, data.labels, run)
     >>> features = network.forward(np.array([0, 1])).detach().numpy()
     >>> np.allclose(features, network.frozen().encode(data.bags()), atol=1e-5)
     True

@@ -42,9 +42,9 @@ class HashedMLP:
 
     Parameters
     ----------
-    layers : tuple of int
+    hidden_layers : tuple of int
         Widths of the hidden layers; the last is the dimension of the features.
-    n_buckets : int
+    n_token_buckets : int
         Buckets that tokens are hashed to.
     dropout : float
         Applied after the last ReLU in training.
@@ -59,22 +59,23 @@ class HashedMLP:
     >>> from longtail.features.hashed_mlp import HashedMLP
     >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
     >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
-    >>> model = DeepXML(features=HashedMLP(layers=(64, 32))).fit(texts, labels)
+    >>> model = DeepXML(features=HashedMLP(hidden_layers=(64, 32))).fit(texts, labels)
     >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
     'drink'
     """
 
-    layers: tuple[int, ...] = (512,)
-    n_buckets: int = 100_000
+    hidden_layers: tuple[int, ...] = (512,)
+    n_token_buckets: int = 100_000
     dropout: float = 0.5
     learning_rate: float = 1e-3
     make_optimiser: Callable[[Tensor], RowOptimiser] = RowwiseAdagrad
 
     def __post_init__(self) -> None:
-        if not self.layers or min(*self.layers, self.n_buckets) < 1:
+        if not self.hidden_layers or min(*self.hidden_layers, self.n_token_buckets) < 1:
             raise InputError(
-                "HashedMLP needs at least one layer, and each at least one unit, got layers="
-                f"{self.layers} and n_buckets={self.n_buckets}. Pass, for example, (512,)."
+                "HashedMLP needs at least one layer, each of at least one unit, and a bucket, got "
+                f"hidden_layers={self.hidden_layers} and n_token_buckets={self.n_token_buckets}. "
+                "Pass, for example, hidden_layers=(512,)."
             )
 
     @property
@@ -101,19 +102,19 @@ class HashedMLP:
     def _random(self, n_tokens: int, seed: int) -> HashedMLPEncoder:
         """Return buckets drawn at random, and layers of He's scale."""
         random = np.random.default_rng(seed)
-        drawn = random.integers(0, self.n_buckets, n_tokens)
+        drawn = random.integers(0, self.n_token_buckets, n_tokens)
         used, buckets = np.unique(drawn, return_inverse=True)  # of few tokens, most are empty
 
         def normal(n_rows: int, n_columns: int, scale: float) -> NDArray[np.float32]:
             return random.standard_normal((n_rows, n_columns), np.float32) * np.float32(scale)
 
         # Bags have unit length, so a row's scale is that of the sum.
-        table = normal(len(used), self.layers[0], self.layers[0] ** -0.5)
+        table = normal(len(used), self.hidden_layers[0], self.hidden_layers[0] ** -0.5)
         layers = tuple(
             DenseLayer(normal(after, before, (2 / before) ** 0.5), np.zeros(after, np.float32))
-            for before, after in pairwise(self.layers)
+            for before, after in pairwise(self.hidden_layers)
         )
-        bias = np.zeros(self.layers[0], np.float32)
+        bias = np.zeros(self.hidden_layers[0], np.float32)
         return HashedMLPEncoder(buckets.astype(np.int32), table, bias, layers)
 
 
@@ -137,7 +138,7 @@ class HashedMLPNetwork:
     >>> from longtail.training.run import TrainingData, TrainingRun
     >>> run = TrainingRun(seed=0, n_threads=1)
     >>> rows = csr_array(np.array([[1, 0], [0, 1], [0, 0]], np.float32))
-    >>> settings = HashedMLP(layers=(8,), n_buckets=1, dropout=0.0)
+    >>> settings = HashedMLP(hidden_layers=(8,), n_token_buckets=1, dropout=0.0)
     >>> network = settings.network(TrainingData(rows, rows), rows, run)
     >>> one, other, empty = network.forward(np.arange(3))
     >>> bool((one == other).all()), bool(empty.any())
@@ -147,11 +148,11 @@ class HashedMLPNetwork:
     def __init__(
         self, settings: HashedMLP, data: TrainingData, start: HashedMLPEncoder, run: TrainingRun
     ) -> None:
-        self.dimension = settings.layers[-1]
+        self.dimension = settings.hidden_layers[-1]
         self._settings = settings
         self._bucket_of_token = start.bucket_of_token
         table = BagOfTokens(
-            dimension=settings.layers[0], dropout=0.0, make_optimiser=settings.make_optimiser
+            dimension=settings.hidden_layers[0], dropout=0.0, make_optimiser=settings.make_optimiser
         )
         hashed = data._replace(features=_hashed(data.features, start))
         # The table of buckets is a bag of tokens without its ReLU.

@@ -40,7 +40,7 @@ class GraphIndex:
     directions, some of them far (see `build`). A query scores the entry nodes: some unlike each
     other, about the square root of all and eight times that beyond 131,072, and those of the
     largest bias, twice the square root; then it follows the edges of the best nodes seen, until the
-    best `beam` of them have all been followed. Rows with equal vectors share one node, so they
+    best `beam_size` of them have all been followed. Rows with equal vectors share one node, so they
     cannot close a circle.
 
     Use `build` or `from_arrays`; the arrays may be read-only memory maps. `query` releases the
@@ -59,7 +59,7 @@ class GraphIndex:
         The rows behind node i are ``members[member_starts[i]:member_starts[i + 1]]``.
     bias : float32 (n_nodes,) or None
         What is added to the inner products with each node.
-    beam : int, default 160
+    beam_size : int, default 160
         Nodes kept in view: more find more and take longer. At least k are kept.
     n_threads : int, default 1
         Threads for a query of many rows.
@@ -83,7 +83,7 @@ class GraphIndex:
         members: ArrayLike,
         *,
         bias: ArrayLike | None = None,
-        beam: int = DEFAULT_BEAM,
+        beam_size: int = DEFAULT_BEAM,
         n_threads: int = 1,
     ) -> None:
         self.vectors = as_vectors(vectors)
@@ -92,7 +92,7 @@ class GraphIndex:
         self.member_starts = read_only(member_starts, np.int32)
         self.members = read_only(members, np.int32)
         self.bias = as_bias(bias, len(self.vectors))
-        self.beam = beam
+        self.beam_size = beam_size
         self.n_threads = n_threads
         self._spares: Spares[Ids] = Spares()
 
@@ -105,7 +105,7 @@ class GraphIndex:
         n_neighbours: int = DEFAULT_NEIGHBOURS,
         seed: int = 0,
         n_threads: int = 1,
-        beam: int = DEFAULT_BEAM,
+        beam_size: int = DEFAULT_BEAM,
     ) -> GraphIndex:
         """Build the graph of the rows of `vectors`.
 
@@ -131,7 +131,7 @@ class GraphIndex:
         seed : int, default 0
         n_threads : int, default 1
             For the building and for later queries.
-        beam : int, default 160
+        beam_size : int, default 160
             See the class.
 
         Raises
@@ -156,11 +156,11 @@ class GraphIndex:
             matrix, node_bias = taken(matrix, firsts, n_threads), some_of(node_bias, firsts)
         neighbours, entries = GraphBuilder(matrix, node_bias, n_neighbours, seed, n_threads).build()
         parts = (neighbours, with_biased(entries, node_bias), *groups)
-        return cls(matrix, *parts, bias=node_bias, beam=beam, n_threads=n_threads)
+        return cls(matrix, *parts, bias=node_bias, beam_size=beam_size, n_threads=n_threads)
 
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, NDArray[np.generic]], *, beam: int = DEFAULT_BEAM
+        cls, arrays: Mapping[str, NDArray[np.generic]], *, beam_size: int = DEFAULT_BEAM
     ) -> GraphIndex:
         """Make the index again from `to_arrays`, without copying them.
 
@@ -172,7 +172,7 @@ class GraphIndex:
         if missing := [name for name in _ARRAY_NAMES if name not in arrays]:
             raise InputError(f"A graph index needs the array {missing[0]!r}. Build it again.")
         parts = [arrays[name] for name in _ARRAY_NAMES]
-        index = cls(*parts, bias=arrays.get("bias"), beam=beam)
+        index = cls(*parts, bias=arrays.get("bias"), beam_size=beam_size)
         _check_parts(index)
         return index
 
@@ -210,7 +210,7 @@ class GraphIndex:
         matrix = as_queries(queries, self.vectors.shape[1])
         ids = np.empty((len(matrix), k), np.int32)
         similarities = np.empty((len(matrix), k), np.float32)
-        beam = min(max(self.beam, k), len(self.vectors))
+        beam_size = min(max(self.beam_size, k), len(self.vectors))
         graph = Graph(
             self.vectors,
             self.bias,
@@ -222,7 +222,7 @@ class GraphIndex:
 
         def work(start: int, stop: int) -> None:
             stamps = self._spares.taken(self._new_stamps)
-            search_rows(matrix, start, stop, graph, beam, stamps, ids, similarities)
+            search_rows(matrix, start, stop, graph, beam_size, stamps, ids, similarities)
             self._spares.keep(stamps)
 
         over_row_chunks(work, len(matrix), n_threads=self.n_threads, chunk=128)

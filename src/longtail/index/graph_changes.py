@@ -130,7 +130,7 @@ def _index(
         starts,
         members,
         bias=bias,
-        beam=like.beam,
+        beam_size=like.beam_size,
         n_threads=like.n_threads,
     )
 

@@ -33,7 +33,7 @@ def built_index(
     *,
     bias: NDArray[np.float32] | None = None,
     n_neighbours: int = DEFAULT_NEIGHBOURS,
-    beam: int,
+    beam_size: int,
     seed: int,
     n_threads: int,
 ) -> VectorIndex:
@@ -44,7 +44,7 @@ def built_index(
     vectors : float32 (n, d)
     bias : float32 (n,) or None
         What is added to the inner products with each.
-    n_neighbours, beam : int
+    n_neighbours, beam_size : int
         Of a graph; see `GraphIndex`.
     seed, n_threads : int
         Same seed, same index, whatever `n_threads` is, which serves building alone: a query takes
@@ -58,7 +58,7 @@ def built_index(
     --------
     >>> import numpy as np
     >>> from longtail.index.stored import built_index
-    >>> index = built_index(np.eye(2, dtype=np.float32), beam=8, seed=0, n_threads=1)
+    >>> index = built_index(np.eye(2, dtype=np.float32), beam_size=8, seed=0, n_threads=1)
     >>> type(index).__name__
     'ExactIndex'
     """
@@ -70,7 +70,7 @@ def built_index(
         n_neighbours=n_neighbours,
         seed=seed,
         n_threads=n_threads,
-        beam=beam,
+        beam_size=beam_size,
     )
     graph.n_threads = 1
     return graph
@@ -172,14 +172,14 @@ def found_by(
     return np.ascontiguousarray(ids, np.int32), np.ascontiguousarray(similarities, np.float32)
 
 
-def index_from_arrays(arrays: Mapping[str, NDArray[np.generic]], beam: int) -> VectorIndex:
+def index_from_arrays(arrays: Mapping[str, NDArray[np.generic]], beam_size: int) -> VectorIndex:
     """Return an index from its `to_arrays`: a graph where there are edges, else an exact one.
 
     Parameters
     ----------
     arrays : mapping of str to array
         Memory maps are used in place.
-    beam : int
+    beam_size : int
         Of a graph; see `GraphIndex`.
 
     Returns
@@ -196,10 +196,10 @@ def index_from_arrays(arrays: Mapping[str, NDArray[np.generic]], beam: int) -> V
     >>> import numpy as np
     >>> from longtail.index import ExactIndex
     >>> from longtail.index.stored import index_from_arrays
-    >>> index = index_from_arrays(ExactIndex(np.eye(2, dtype=np.float32)).to_arrays(), beam=8)
+    >>> index = index_from_arrays(ExactIndex(np.eye(2, dtype=np.float32)).to_arrays(), beam_size=8)
     >>> index.query(np.array([[0.1, 0.9]], np.float32), 1)[0].tolist()
     [[1]]
     """
     if "neighbours" in arrays:
-        return GraphIndex.from_arrays(arrays, beam=beam)
+        return GraphIndex.from_arrays(arrays, beam_size=beam_size)
     return ExactIndex.from_arrays(arrays)

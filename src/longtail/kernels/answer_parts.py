@@ -157,7 +157,7 @@ class AnswerScratch(NamedTuple):
     voted : int32 (n_labels,)
         Labels that have votes, and then all that an answer has met: where `votes` is to be zero
         again.
-    best_voted, best_votes : int32, float32 (n_near_labels,)
+    best_voted, best_votes : int32, float32 (n_voted,)
         Those with the most votes.
     votes : float32 (n_labels,)
         Of near points; -1 once a label is a candidate.

@@ -46,7 +46,7 @@ def gather_candidates(
     similarities: Floats,
     label_starts: Ids,
     label_ids: Ids,
-    n_near_labels: int,
+    n_voted: int,
     start: int,
     stop: int,
     scratch: Floats,
@@ -69,7 +69,7 @@ def gather_candidates(
         Of the near points; what is not above 0 counts as next to nothing.
     label_starts, label_ids : int32 (n_points + 1,) and (n_pairs,)
         The labels of point p are ``label_ids[label_starts[p]:label_starts[p + 1]]``.
-    n_near_labels : int
+    n_voted : int
         Only so many labels of near points count, those with the most votes.
     start, stop : int
     scratch : float32 (n_labels,)
@@ -82,8 +82,8 @@ def gather_candidates(
     for i in range(start, stop):
         voted = _vote(near_points[i], similarities[i], label_starts, label_ids, scratch)
         best = voted
-        if len(voted) > n_near_labels:
-            best = voted[np.argsort(-scratch[voted])[:n_near_labels]]
+        if len(voted) > n_voted:
+            best = voted[np.argsort(-scratch[voted])[:n_voted]]
         n_joined = _join(found[i], scratch, labels[i], votes[i], 0)
         n_joined = _join(best, scratch, labels[i], votes[i], n_joined)
         labels[i, n_joined:] = -1

@@ -34,7 +34,7 @@ def with_more_rows(
     bias: Floats | None,
     *,
     n_neighbours: int,
-    beam: int,
+    beam_size: int,
     n_threads: int,
 ) -> VectorIndex:
     """Return an index that has further rows behind those of a given one.
@@ -45,7 +45,7 @@ def with_more_rows(
     vectors : float32 (n, d)
     bias : float32 (n,) or None
         If the index has biases.
-    n_neighbours, beam, n_threads : int
+    n_neighbours, beam_size, n_threads : int
         Of a graph that is built anew.
 
     Examples
@@ -53,7 +53,8 @@ def with_more_rows(
     >>> import numpy as np
     >>> from longtail.index import ExactIndex
     >>> from longtail.label_changes.changed_index import with_more_rows
-    >>> sizes, unit = {"n_neighbours": 4, "beam": 8, "n_threads": 1}, np.eye(3, dtype=np.float32)
+    >>> sizes = {"n_neighbours": 4, "beam_size": 8, "n_threads": 1}
+    >>> unit = np.eye(3, dtype=np.float32)
     >>> index = with_more_rows(ExactIndex(unit[:2]), unit[2:], None, **sizes)
     >>> index.query(unit[2:], k=1)[0].tolist()
     [[2]]
@@ -68,7 +69,12 @@ def with_more_rows(
     if bias is not None:
         bias = np.concatenate([search_bias_of(index)[places], bias])
     return built_index(
-        every, bias=bias, n_neighbours=n_neighbours, beam=beam, seed=SEED, n_threads=n_threads
+        every,
+        bias=bias,
+        n_neighbours=n_neighbours,
+        beam_size=beam_size,
+        seed=SEED,
+        n_threads=n_threads,
     )
 
 
@@ -77,7 +83,7 @@ def with_fewer_rows(
     kept: NDArray[np.int64],
     *,
     n_neighbours: int,
-    beam: int,
+    beam_size: int,
     n_threads: int,
 ) -> VectorIndex:
     """Return an index of some rows of a given one, numbered anew in their order.
@@ -87,7 +93,7 @@ def with_fewer_rows(
     index : VectorIndex
     kept : int64 (n,)
         Ascending.
-    n_neighbours, beam, n_threads : int
+    n_neighbours, beam_size, n_threads : int
         Of a graph that is built anew.
 
     Examples
@@ -95,7 +101,8 @@ def with_fewer_rows(
     >>> import numpy as np
     >>> from longtail.index import ExactIndex
     >>> from longtail.label_changes.changed_index import with_fewer_rows
-    >>> sizes, unit = {"n_neighbours": 4, "beam": 8, "n_threads": 1}, np.eye(3, dtype=np.float32)
+    >>> sizes = {"n_neighbours": 4, "beam_size": 8, "n_threads": 1}
+    >>> unit = np.eye(3, dtype=np.float32)
     >>> index = with_fewer_rows(ExactIndex(unit), np.array([0, 2]), **sizes)
     >>> index.query(unit[2:], k=1)[0].tolist()
     [[1]]
@@ -111,7 +118,7 @@ def with_fewer_rows(
         vectors[places[kept]],
         bias=bias,
         n_neighbours=n_neighbours,
-        beam=beam,
+        beam_size=beam_size,
         seed=SEED,
         n_threads=n_threads,
     )

@@ -40,10 +40,10 @@ __all__ = ["with_labels", "without_labels"]
 # By the name of the recipe: several answer by a blend, each of other label vectors.
 VECTORS_OF: Mapping[str, NewLabelVectors] = MappingProxyType(
     {
-        "LongtailClassifier": SharedSpaceVectors(),
-        "DEXA": SiameseVectors(),
-        "NGAME": SiameseVectors(),
-        "SiameseXML": SiameseVectors(),
+        "longtail": SharedSpaceVectors(),
+        "dexa": SiameseVectors(),
+        "ngame": SiameseVectors(),
+        "siamesexml": SiameseVectors(),
     }
 )
 
@@ -64,7 +64,8 @@ def with_labels(
     Parameters
     ----------
     model : Predictor
-        Of the default recipe without a `reranker`, DEXA, NGAME or SiameseXML, compressed or not.
+        Of the default recipe without an `energy_reranker`, DEXA, NGAME or SiameseXML, compressed
+        or not.
     labels : mapping of str to str, or iterable of str
         Names and texts of the new labels, or names that are the texts too.
     examples : mapping of str to points, optional
@@ -134,7 +135,8 @@ def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
     Parameters
     ----------
     model : Predictor
-        Of the default recipe without a `reranker`, DEXA, NGAME or SiameseXML, compressed or not.
+        Of the default recipe without an `energy_reranker`, DEXA, NGAME or SiameseXML, compressed
+        or not.
     names : iterable of str
         Where several labels share a name, all of them go.
 
@@ -187,9 +189,9 @@ def _changeable(model: Predictor) -> ChangeableScorer:
         return scorer
     if isinstance(scorer, EnergyReranker):
         raise InputError(
-            "The model re-orders its answers by an energy (`reranker`), which was taught for these "
-            "labels. Train one without, or, to leave labels out of answers, pass `masked` to "
-            "predict."
+            "The model re-orders its answers by an energy (`energy_reranker`), which was taught "
+            "for these labels. Train one without, or, to leave labels out of answers, pass "
+            "`masked` to predict."
         )
     raise InputError(
         "Only the labels of a model of the default recipe, dexa, ngame or siamesexml can be "
@@ -240,7 +242,7 @@ def _changed(
 def _stored_as(was: Scorer, scorer: ChangeableScorer) -> Scorer:
     """Return a changed scorer as the one that it was made of is kept."""
     if isinstance(was, CompiledScorer) and isinstance(scorer, BlendedScorer):
-        return CompiledScorer.of(scorer, was.dtype, n_usable_cores(), like=was)
+        return CompiledScorer.of(scorer, was.storage, n_usable_cores(), like=was)
     return scorer
 
 

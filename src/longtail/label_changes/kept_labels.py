@@ -81,7 +81,10 @@ def _kept_search(
     label_of_row = new_ids[search.label_of_row]
     rows = np.flatnonzero(label_of_row >= 0)
     starts, labels, _ = _mapped(search.label_starts, search.label_ids, None, new_ids)
-    has_labels, sizes = np.diff(starts) > 0, {"beam": search.sizes.beam, "n_threads": n_threads}
+    has_labels, sizes = (
+        np.diff(starts) > 0,
+        {"beam_size": search.sizes.beam_size, "n_threads": n_threads},
+    )
     return replace(
         search,
         label_index=with_fewer_rows(

@@ -275,7 +275,7 @@ def _longer_search(
             points,
             None,
             n_neighbours=N_POINT_NEIGHBOURS,
-            beam=search.sizes.beam,
+            beam_size=search.sizes.beam_size,
             n_threads=n_threads,
         )
     known = np.flatnonzero(head.row_of_label >= 0)
@@ -288,7 +288,7 @@ def _longer_search(
             head.vectors[known],
             bias,
             n_neighbours=N_LABEL_NEIGHBOURS,
-            beam=search.sizes.beam,
+            beam_size=search.sizes.beam_size,
             n_threads=n_threads,
         ),
         label_of_row=np.concatenate([search.label_of_row, search.n_labels + known]),

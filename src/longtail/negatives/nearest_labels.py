@@ -54,7 +54,7 @@ class ShortlistSizes:
 
     Parameters
     ----------
-    n_near_labels, n_near_points, size, beam
+    n_near_labels, n_near_points, size, beam_size
         See `NearestLabels`.
 
     Examples
@@ -73,7 +73,7 @@ class ShortlistSizes:
     n_near_labels: int = 80
     n_near_points: int = 30
     size: int = 150
-    beam: int = 64
+    beam_size: int = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,7 @@ class NearestLabels:
         Extra k-means centres for each head label (300 in the code); 0 for none.
     head_frequency : int
         A label with at least that many points is a head label (7500 in the code).
-    beam : int
+    beam_size : int
         Of `GraphIndex`: more finds more, and takes longer.
     exact : bool
         Search by scanning all vectors instead of following a graph.
@@ -125,7 +125,7 @@ class NearestLabels:
     point_weight: float = 0.075
     n_representatives: int = 0
     head_frequency: int = 7500
-    beam: int = 160
+    beam_size: int = 160
     exact: bool = False
 
     def build(
@@ -223,7 +223,7 @@ class NearestLabels:
         """Return a structure to search `vectors` with."""
         if self.exact:
             return ExactIndex(vectors)
-        return built_index(vectors, beam=self.beam, seed=seed, n_threads=n_threads)
+        return built_index(vectors, beam_size=self.beam_size, seed=seed, n_threads=n_threads)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -381,9 +381,13 @@ class LabelShortlister:
                 raise InputError(f"A label shortlister needs the array {name!r}. Build it again.")
         shortlister = cls(
             settings=settings,
-            label_index=index_from_arrays(without_prefix("label_index.", arrays), settings.beam),
+            label_index=index_from_arrays(
+                without_prefix("label_index.", arrays), settings.beam_size
+            ),
             label_of_representative=read_only(arrays["label_of_representative"], np.int32),
-            point_index=index_from_arrays(without_prefix("point_index.", arrays), settings.beam),
+            point_index=index_from_arrays(
+                without_prefix("point_index.", arrays), settings.beam_size
+            ),
             label_starts=read_only(arrays["label_starts"], np.int32),
             label_ids=read_only(arrays["label_ids"], np.int32),
             n_labels=n_labels,

@@ -52,11 +52,11 @@ class OfMLP(OfArchitecture):
         Those of `OfArchitecture`.
     """
 
-    dimension: int = HashedMLP.layers[0]
+    dimension: int = HashedMLP.hidden_layers[0]
 
     def architecture(self) -> FeatureArchitecture:
         """Return the perceptron."""
-        return HashedMLP(layers=(self.dimension,), dropout=self.dropout)
+        return HashedMLP(hidden_layers=(self.dimension,), dropout=self.dropout)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -77,14 +77,14 @@ class OfKimCNN(OfArchitecture):
     """
 
     char_ngrams: tuple[int, int] | str | None = None
-    dimension: int = KimCNN.word_dimension
+    dimension: int = KimCNN.dimension
     n_filters: int = KimCNN.n_filters
     n_words: int = KimCNN.n_words
 
     def architecture(self) -> FeatureArchitecture:
         """Return Kim's filters."""
         return KimCNN(
-            word_dimension=self.dimension,
+            dimension=self.dimension,
             n_filters=self.n_filters,
             n_words=self.n_words,
             dropout=self.dropout,
@@ -116,11 +116,11 @@ class OfXMLCNN(OfArchitecture):
     """
 
     char_ngrams: tuple[int, int] | str | None = None
-    dimension: int = XMLCNN.word_dimension
+    dimension: int = XMLCNN.dimension
     n_filters: int = XMLCNN.n_filters
     n_words: int = XMLCNN.n_words
     n_chunks: int = XMLCNN.n_chunks
-    bottleneck: int = XMLCNN.dimension
+    bottleneck: int = XMLCNN.bottleneck
     along_embedding: bool = XMLCNN.along_embedding
 
     def check(self) -> None:
@@ -140,11 +140,11 @@ class OfXMLCNN(OfArchitecture):
     def architecture(self) -> FeatureArchitecture:
         """Return XML-CNN's filters and bottleneck."""
         return XMLCNN(
-            word_dimension=self.dimension,
+            dimension=self.dimension,
             n_filters=self.n_filters,
             n_words=self.n_words,
             n_chunks=self.n_chunks,
-            dimension=self.bottleneck,
+            bottleneck=self.bottleneck,
             dropout=self.dropout,
             along_embedding=self.along_embedding,
         )

@@ -86,8 +86,7 @@ class Astec(LabelEstimator):
         Points of a step of Module I; batches on shortlists are twice as large. None takes 512, and
         less where that would leave fewer than about two hundred batches an epoch.
     n_near_labels : int
-        Labels with the nearest centres that Module II finds for a training point (ANNS^mu). In the
-        default recipe and NGAME, `n_found` are such labels.
+        Labels with the nearest centres that Module II finds for a training point (ANNS^mu).
     n_near_points : int
         Nearest training points whose labels it adds (ANNS^x); 0 leaves these out, as Slice does.
     shortlist_size : int
@@ -100,8 +99,7 @@ class Astec(LabelEstimator):
     n_hard, n_random : int
         Hard negatives drawn from a point's shortlist in each epoch, and random labels in a batch.
     reranker : bool
-        Train a second network on what the first confuses, and let it score the shortlist too: the
-        paper's. That of the default recipe and Parabel is an energy, see `RerankedEstimator`.
+        Train a second network on what the first confuses, and let it score the shortlist, too.
     n_confused : int
         Best labels of each training point that the re-ranker is trained against.
     n_learners : int

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
-from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
+from longtail.classifiers.shortlisted import ShortlistedOneVsAll
 from longtail.errors import InputError, named
 from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
@@ -33,7 +33,6 @@ from longtail.recipes.own_parts import (
 from longtail.scorers.deepxml import DeepXMLScorer, Ranker
 from longtail.scorers.fusion import ScoreFusion
 from longtail.surrogates.meta_label_task import MetaLabelTask
-from longtail.training.schedule import Schedule
 from longtail.transfer.bounded_residual import BoundedResidual
 
 if TYPE_CHECKING:
@@ -265,11 +264,7 @@ class DeepXML(LabelEstimator):
     surrogate: Surrogate = field(default_factory=MetaLabelTask)
     negatives: NegativeSampler = field(default_factory=NearestLabels)
     transfer: Transfer = field(default_factory=BoundedResidual)
-    classifier: Classifier = field(
-        default_factory=lambda: ShortlistedOneVsAll(
-            training=ShortlistTraining(schedule=Schedule(epochs=10, learning_rate=0.05))
-        )
-    )
+    classifier: Classifier = field(default_factory=ShortlistedOneVsAll)
     reranker: Reranking | None = None
     prediction_sizes: ShortlistSizes | None = None
     fusion_as_in_code: bool = False

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from longtail.energy.global_energies import GlobalEnergy
     from longtail.training.run import TrainingData, TrainingRun
 
-__all__ = ["LOSSES", "EnergyClassifier"]
+__all__ = ["ENERGY_LOSSES", "EnergyClassifier"]
 
 # What the command line, which has words alone, calls the losses.
-LOSSES: Mapping[str, EnergyLoss] = MappingProxyType(
+ENERGY_LOSSES: Mapping[str, EnergyLoss] = MappingProxyType(
     {
         "squared-error": SquaredError(),
         "cross-entropy": CrossEntropy(),
@@ -121,7 +121,7 @@ class EnergyClassifier(LabelEstimator):
         """See `LabelEstimator.check`."""
         super().check()
         require_one_of("inference", self.inference, _TRAINED_AS)
-        check_part("loss", part_of("loss", self.loss, LOSSES), ["value"], "SquaredError()")
+        check_part("loss", part_of("loss", self.loss, ENERGY_LOSSES), ["value"], "SquaredError()")
 
     @property
     def n_energy_layers(self) -> int:
@@ -181,7 +181,7 @@ class EnergyClassifier(LabelEstimator):
             unaries=Schedule(epochs=self.unary_epochs, learning_rate=rate),
             energy=Schedule(epochs=self.energy_epochs, learning_rate=rate),
             everything=Schedule(epochs=self.joint_epochs, learning_rate=rate / 10),
-            loss=part_of("loss", self.loss, LOSSES),
+            loss=part_of("loss", self.loss, ENERGY_LOSSES),
             descent=Descent(
                 n_steps=self.n_steps,
                 step=self.step,

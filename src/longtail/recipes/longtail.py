@@ -99,16 +99,16 @@ class LongtailClassifier(RerankedEstimator):
         takes all where labels have more than 5 and texts have fewer than 4 known words and pairs,
         as short texts and scripts without spaces have; more than 2 do where most of their words are
         in no other text.
-    n_found : int or None
+    n_near_labels : int or None
         Labels with the largest logits of their vectors, which are scored by all sources. None takes
         30, and 150 where words have 80 pieces and more: of strings, vectors tell little.
     n_near_points : int or None
         Training points that vote for their labels; 0 for no votes. None takes 20, and 10 or 100
         where the labels with the most of so many votes are clearly more often true of held-out
         points.
-    n_near_labels : int
-        Most labels that only near points bring, beside those found. Another thing than Astec's.
-    beam : int
+    n_voted : int
+        Most labels that only their votes bring, beside the nearest ones.
+    beam_size : int
         Width of the search: a wider one finds more, and takes longer.
     symbols : bool or None
         Whether runs of symbols, such as ``:`` between two digits, are words, too. None tries, where
@@ -150,10 +150,10 @@ class LongtailClassifier(RerankedEstimator):
     symbols: bool | None = None
     tail: float | None = None
     feature_power: float | None = None
-    n_found: int | None = None
+    n_near_labels: int | None = None
     n_near_points: int | None = None
-    n_near_labels: int = SearchSizes.n_near_labels
-    beam: int = SearchSizes.beam
+    n_voted: int = SearchSizes.n_voted
+    beam_size: int = SearchSizes.beam_size
     held_out: float = 0.2
     storage: str = "int8"
 
@@ -315,13 +315,13 @@ class LongtailClassifier(RerankedEstimator):
 
     def candidate_sizes(self, n_pieces: float) -> SearchSizes:
         """Return how the labels that the blend orders are looked for, by the pieces of a word."""
-        usual = FOUND_OF_STRINGS if n_pieces >= MANY_PIECES else SearchSizes.n_found
+        usual = FOUND_OF_STRINGS if n_pieces >= MANY_PIECES else SearchSizes.n_near_labels
         usual_near = SearchSizes.n_near_points
         return SearchSizes(
-            n_found=usual if self.n_found is None else self.n_found,
+            n_near_labels=usual if self.n_near_labels is None else self.n_near_labels,
             n_near_points=usual_near if self.n_near_points is None else self.n_near_points,
-            n_near_labels=self.n_near_labels,
-            beam=self.beam,
+            n_voted=self.n_voted,
+            beam_size=self.beam_size,
         )
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from longtail.estimators.estimator import LabelEstimator
 
-__all__ = ["DEFAULT_RECIPE", "RECIPES", "recipe"]
+__all__ = ["DEFAULT_RECIPE", "RECIPES", "name_of", "recipe"]
 
 DEFAULT_RECIPE = "longtail"
 
@@ -86,3 +86,23 @@ def recipe(name: str) -> type[LabelEstimator]:
             raise
         raise needs_extra(f"The recipe {name!r} trains models and", error, "train") from error
     return found
+
+
+def name_of(kind: type) -> str:
+    """Return what `recipe` finds a class by; of a class of somebody's own, what that is called.
+
+    Parameters
+    ----------
+    kind : type
+
+    Examples
+    --------
+    >>> from longtail import Astec3
+    >>> from longtail.recipes.names import name_of
+    >>> class Shorter(Astec3):
+    ...     pass
+    >>> name_of(Astec3), name_of(Shorter)
+    ('astec-3', 'Shorter')
+    """
+    place = kind.__module__, kind.__qualname__
+    return next((name for name, known in RECIPES.items() if known == place), kind.__name__)

@@ -10,7 +10,7 @@ from longtail.errors import InputError
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.ngame_training import NGAMETraining
 from longtail.recipes.own_parts import check_part
-from longtail.recipes.part_words import LOSSES, part_of
+from longtail.recipes.part_words import PAIR_LOSSES, part_of
 from longtail.recipes.text_encoders import OfTextEncoder
 from longtail.siamese.modules import ClassifierModule, EncoderModule
 from longtail.siamese.networks import BagArchitecture
@@ -87,20 +87,21 @@ class NGAME(OfTextEncoder):
         Whether Module II leaves the encoder as it is.
     text_block : bool
         Whether Module II puts DECAF's block between a label's text and its vector; see `TextBlock`.
-    shortlist_size : int
-        Hard negatives of a point in Module II.
+    n_hard : int
+        Hard negatives of a point in Module II: labels with the nearest vectors. The most frequent
+        labels are such, too.
     n_random : int
         Random labels in a batch's pool in Module II.
-    n_found : int
+    n_near_labels : int
         Labels with the nearest vectors that the blend scores.
-    beam : int
+    beam_size : int
         Width of the search for them: a wider one finds more, and takes longer. Label vectors of one
         cluster lie in knots, above all with an auxiliary vector in common, and a short beam stays
         in one of them.
     n_near_points : int
         Nearest training points, which vote for their labels; 0 for no votes.
-    n_near_labels : int
-        Most labels that only near points bring, beside those found. Another thing than Astec's.
+    n_voted : int
+        Most labels that only their votes bring, beside the nearest ones.
     relations : bool
         Whether the blend also looks at words that points share with label texts, and at links
         between labels; see `LabelRelations`.
@@ -141,12 +142,12 @@ class NGAME(OfTextEncoder):
     refresh_every: int = 2
     freeze_encoder: bool = True
     text_block: bool = False
-    shortlist_size: int = 10
+    n_hard: int = 10
     n_random: int = 500
-    n_found: int = 50
-    beam: int = 256
+    n_near_labels: int = 50
+    beam_size: int = 256
     n_near_points: int = SearchSizes.n_near_points
-    n_near_labels: int = SearchSizes.n_near_labels
+    n_voted: int = SearchSizes.n_voted
     relations: bool = True
     linear: bool = True
     cost: float = 1.0
@@ -157,7 +158,7 @@ class NGAME(OfTextEncoder):
         """See `LabelEstimator.check`."""
         super().check()
         for name in ("encoder_loss", "classifier_loss"):
-            loss = part_of(name, getattr(self, name), LOSSES)
+            loss = part_of(name, getattr(self, name), PAIR_LOSSES)
             check_part(name, loss, ["slope"], "TripletLoss()")
         if self.linear and not self.n_near_points:
             raise InputError(
@@ -196,7 +197,7 @@ class NGAME(OfTextEncoder):
         if self.is_bag:
             return BagArchitecture(dimension=self.dimension, dropout=self.dropout)
         transformer = self.transformer(self.batch_size_for(n_points))
-        rate = self.fine_tune_rate if self.fine_tune else MAP_RATE
+        rate = self.fine_tune_learning_rate if self.fine_tune else MAP_RATE
         speed = rate / self.encoder_learning_rate
         return TransformerArchitecture(transformer=transformer, speed=speed, dropout=self.dropout)
 
@@ -208,7 +209,7 @@ class NGAME(OfTextEncoder):
                 learning_rate=self.encoder_learning_rate,
                 warm_up=self.warm_up_of_encoder(),
             ),
-            loss=part_of("encoder_loss", self.encoder_loss, LOSSES),
+            loss=part_of("encoder_loss", self.encoder_loss, PAIR_LOSSES),
             batch_size=self.batch_size_for(n_points),
             cluster_size=self.cluster_size,
             refresh_every=self.refresh_every,
@@ -220,7 +221,7 @@ class NGAME(OfTextEncoder):
             schedule=Schedule(
                 epochs=self.classifier_epochs, learning_rate=self.classifier_learning_rate
             ),
-            loss=part_of("classifier_loss", self.classifier_loss, LOSSES),
+            loss=part_of("classifier_loss", self.classifier_loss, PAIR_LOSSES),
             batch_size=self.batch_size_for(n_points),
             dropout=self.dropout,
             cluster_size=self.cluster_size,
@@ -236,23 +237,23 @@ class NGAME(OfTextEncoder):
         return self.batch_size or fitting_batch_size(n_points, n_batches=40, most=1024)
 
     @property
-    def mining_beam(self) -> int:
+    def mining_beam_size(self) -> int:
         """Length of the beam that looks for hard negatives."""
-        return min(self.beam, MINING_BEAM)
+        return min(self.beam_size, MINING_BEAM)
 
     def mining_sizes(self) -> SearchSizes:
         """Return how hard negatives are looked for: among label vectors alone."""
         return SearchSizes(
-            n_found=self.shortlist_size, n_near_points=0, n_near_labels=0, beam=self.mining_beam
+            n_near_labels=self.n_hard, n_near_points=0, n_voted=0, beam_size=self.mining_beam_size
         )
 
     def candidate_sizes(self) -> SearchSizes:
         """Return how the labels that the blend orders are looked for."""
         return SearchSizes(
-            n_found=self.n_found,
+            n_near_labels=self.n_near_labels,
             n_near_points=self.n_near_points,
-            n_near_labels=self.n_near_labels if self.n_near_points else 0,
-            beam=self.beam,
+            n_voted=self.n_voted if self.n_near_points else 0,
+            beam_size=self.beam_size,
         )
 
     def _learn_calibrated(

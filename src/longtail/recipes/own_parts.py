@@ -59,7 +59,7 @@ SEAMS: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
         "surrogate": (("learn",), "MetaLabelTask()"),
         "negatives": (("build", "mine"), "NearestLabels()"),
         "transfer": (("block",), "BoundedResidual()"),
-        "classifier": (("learn",), "ShortlistedOneVsAll(...)"),
+        "classifier": (("learn",), "ShortlistedOneVsAll()"),
     }
 )
 
@@ -90,7 +90,7 @@ def check_parts(model: DeepXML) -> None:
     if isinstance(model.surrogate, MetaLabelTask):
         check_part("clusters", model.surrogate.clusters, ("assign",), "LabelClusters()")
     if model.reranker is not None:
-        check_part("reranker", model.reranker, ("learn",), "Reranker(...)")
+        check_part("reranker", model.reranker, ("learn",), "Reranker()")
     if isinstance(model.reranker, Reranker):
         _check_reranker(model.reranker, model.features)
         _check_transfers(model.reranker, model.transfer)

@@ -23,7 +23,7 @@ from longtail.surrogates.label_indexing import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["INDEXERS", "LOSSES", "MATCHERS", "part_of"]
+__all__ = ["INDEXERS", "MATCHERS", "PAIR_LOSSES", "part_of"]
 
 Part = TypeVar("Part")
 
@@ -33,7 +33,7 @@ INDEXERS: Mapping[str, LabelIndexer] = MappingProxyType(
 MATCHERS: Mapping[str, ClusterMatcher] = MappingProxyType(
     {"linear": LinearMatcher(), "neural": NeuralMatcher()}
 )
-LOSSES: Mapping[str, PairLoss] = MappingProxyType(
+PAIR_LOSSES: Mapping[str, PairLoss] = MappingProxyType(
     {
         "triplet": TripletLoss(),
         "softmax": DecoupledSoftmax(),

@@ -1,4 +1,4 @@
-"""Recipes whose answer an energy may re-order: ``reranker="spen"`` or ``"icnn"``."""
+"""Recipes whose answer an energy may re-order: ``energy_reranker="spen"`` or ``"icnn"``."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from longtail.scorers.energy_reranker import EnergyReranker
 from longtail.training.threads import n_training_threads, training_threads
 
 if TYPE_CHECKING:
-    from longtail.energy.reranking import RerankerTraining
+    from longtail.energy.reranking import EnergyRerankerTraining
     from longtail.scorers.calibration import Calibration
     from longtail.scorers.energy_reranker import ShortlistEnergy
     from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingData, TrainingRun
 
-__all__ = ["RERANKERS", "RerankedEstimator"]
+__all__ = ["ENERGY_RERANKERS", "RerankedEstimator"]
 
-RERANKERS = ("spen", "icnn")
+ENERGY_RERANKERS = ("spen", "icnn")
 SHARE_UNSEEN, MOST_UNSEEN = 0.1, 5_000
 
 
@@ -36,36 +36,35 @@ class RerankedEstimator(LabelEstimator):
 
     Parameters
     ----------
-    reranker : str or None
+    energy_reranker : str or None
         ``"spen"`` or ``"icnn"``: re-order the best labels by an energy over them, if that gains on
-        points held out; training takes twice as long. None does not. Not the network that Astec's
-        setting of this name trains.
+        points held out; training takes twice as long. None does not.
     **kwargs
         Those of `LabelEstimator`.
     """
 
-    reranker: str | None = None
+    energy_reranker: str | None = None
 
     def check(self) -> None:
         """See `LabelEstimator.check`."""
         super().check()
-        require_one_of("reranker", self.reranker, (None, *RERANKERS))
-        if self.reranker is not None and find_spec("torch") is None:
+        require_one_of("energy_reranker", self.energy_reranker, (None, *ENERGY_RERANKERS))
+        if self.energy_reranker is not None and find_spec("torch") is None:
             raise MissingExtraError(
-                f"`reranker` is {self.reranker!r}, and an energy is trained by torch. Install it "
-                "with `pip install 'longtail[train]'`, or leave `reranker` at none."
+                f"`energy_reranker` is {self.energy_reranker!r}, and an energy is trained by "
+                "torch. Install it with `pip install 'longtail[train]'`, or leave it at none."
             )
 
     def _learn_calibrated(
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> tuple[Scorer, Calibration]:
         """See `LabelEstimator`."""
-        if self.reranker is None:
+        if self.energy_reranker is None:
             return self._learn_alone(data, held_out, run)
-        from longtail.energy.reranking import RERANKINGS  # noqa: PLC0415 - it loads torch
+        from longtail.energy.reranking import ENERGY_RERANKINGS  # noqa: PLC0415 - it loads torch
 
         with training_threads(n_training_threads()):  # torch's as well, now that it is loaded
-            found = self._energy(RERANKINGS[self.reranker], data, held_out, run)
+            found = self._energy(ENERGY_RERANKINGS[self.energy_reranker], data, held_out, run)
         if found is None:
             return self._learn_alone(data, held_out, run)
         energy, calibration = found
@@ -79,7 +78,7 @@ class RerankedEstimator(LabelEstimator):
 
     def _energy(
         self,
-        training: RerankerTraining,
+        training: EnergyRerankerTraining,
         data: TrainingData,
         held_out: TrainingData,
         run: TrainingRun,

@@ -61,4 +61,4 @@ class SiameseXML(NGAME):
     def mining_sizes(self) -> SearchSizes:
         """Return how hard negatives are looked for: among label vectors and near points."""
         found = self.candidate_sizes()
-        return replace(found, n_found=self.shortlist_size, beam=self.mining_beam)
+        return replace(found, n_near_labels=self.n_hard, beam_size=self.mining_beam_size)

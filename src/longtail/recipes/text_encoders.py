@@ -18,8 +18,8 @@ __all__ = ["BAG", "OfTextEncoder"]
 
 BAG = "bag"  # the encoder that is no folder
 USUAL_WARM_UP = 0.1  # of a transformer
-OF_TRANSFORMERS = ("n_pieces", "fine_tune", "fine_tune_rate", "texts_at_once", "clip")
-OF_FINE_TUNING = ("fine_tune_rate", "texts_at_once", "clip")
+OF_TRANSFORMERS = ("n_pieces", "fine_tune", "fine_tune_learning_rate", "texts_at_once", "clip")
+OF_FINE_TUNING = ("fine_tune_learning_rate", "texts_at_once", "clip")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -35,7 +35,7 @@ class OfTextEncoder(LabelEstimator):
     fine_tune : bool
         Train a transformer itself; for a GPU, or few points. Otherwise it reads each text once, and
         what is learnt is learnt over its vectors.
-    fine_tune_rate : float
+    fine_tune_learning_rate : float
         Of Adam, for the weights of a transformer, at the first step after the warm-up.
     texts_at_once : int or None
         Texts of a batch whose activations a transformer holds in memory, when it is trained. None
@@ -59,7 +59,7 @@ class OfTextEncoder(LabelEstimator):
     encoder: str = BAG
     n_pieces: int = Transformer.n_pieces
     fine_tune: bool = Transformer.fine_tune
-    fine_tune_rate: float = Transformer.learning_rate
+    fine_tune_learning_rate: float = Transformer.learning_rate
     texts_at_once: int | None = Transformer.texts_at_once
     dimension: int = 256
     dropout: float = 0.3
@@ -118,7 +118,7 @@ class OfTextEncoder(LabelEstimator):
             n_pieces=self.n_pieces,
             fine_tune=self.fine_tune,
             dropout=self.dropout,
-            learning_rate=self.fine_tune_rate,
+            learning_rate=self.fine_tune_learning_rate,
             texts_at_once=self.texts_at_once,
             # The gradient that is clipped is a sum over the points of a batch.
             clip=None if self.clip is None else self.clip * batch_size,

@@ -178,7 +178,7 @@ class EnergyReranker:
     scorer : Scorer
         Any.
     energy : ShortlistEnergy
-        Learnt by `longtail.energy.reranking.RerankerTraining`.
+        Learnt by `longtail.energy.reranking.EnergyRerankerTraining`.
     """
 
     scorer: Scorer

@@ -96,11 +96,7 @@ class OneVsRestScorer:
 
     def config(self) -> dict[str, Any]:
         """See `Scorer.config`."""
-        n_blocks = len(self.blocks.child_starts) - 2
-        return {
-            "kind": "one-vs-rest",
-            "blocks": {"kind": "label-tree", "beam_size": n_blocks},  # not read: the format has it
-        }
+        return {"kind": "one-vs-rest"}
 
     @classmethod
     def from_parts(

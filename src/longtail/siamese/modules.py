@@ -325,7 +325,7 @@ def search_labels(
     >>> from longtail.siamese.modules import search_labels
     >>> from longtail.training.run import TrainingRun
     >>> vectors, labels = np.eye(3, dtype=np.float32), csr_array([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
-    >>> sizes = SearchSizes(n_found=1, n_near_points=0, n_near_labels=0, n_popular=1)
+    >>> sizes = SearchSizes(n_near_labels=1, n_near_points=0, n_voted=0, n_popular=1)
     >>> run = TrainingRun(seed=0, n_threads=1)
     >>> search = search_labels(vectors, vectors[:2], labels, sizes, run)
     >>> found = search.find(vectors[:2], np.empty((2, 0), np.int32)).labels

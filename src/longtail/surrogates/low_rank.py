@@ -39,7 +39,7 @@ class LowRankProjection:
 
     Parameters
     ----------
-    n_dimensions : int
+    dimension : int
         L^, the numbers that stand for a label vector.
     schedule : Schedule
     batch_size : int
@@ -54,12 +54,12 @@ class LowRankProjection:
     >>> from longtail.surrogates.low_rank import LowRankProjection
     >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
     >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
-    >>> model = DeepXML(surrogate=LowRankProjection(n_dimensions=16)).fit(texts, labels)
+    >>> model = DeepXML(surrogate=LowRankProjection(dimension=16)).fit(texts, labels)
     >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
     'drink'
     """
 
-    n_dimensions: int = 512
+    dimension: int = 512
     schedule: Schedule = field(default_factory=lambda: Schedule(epochs=20, learning_rate=0.05))
     batch_size: int = 512
     residual: BoundedResidual = field(default_factory=BoundedResidual)
@@ -91,12 +91,12 @@ class _RegressionTask:
         self._network = network
         self._device = run.torch_device
         random = np.random.default_rng(run.seed_for("projection"))
-        projection = random.standard_normal((labels.shape[1], settings.n_dimensions), np.float32)
+        projection = random.standard_normal((labels.shape[1], settings.dimension), np.float32)
         lengths = np.sqrt(np.maximum(np.diff(labels.indptr), 1)).astype(np.float32)
         self._targets = (labels @ projection) / lengths[:, None]  # unit label vectors
         torch.manual_seed(run.seed_for("head"))
         self._block = settings.residual.block(network.dimension, run.torch_device)
-        self._head = torch.nn.Linear(network.dimension, settings.n_dimensions).to(run.torch_device)
+        self._head = torch.nn.Linear(network.dimension, settings.dimension).to(run.torch_device)
         self._adams = (ModuleAdam(self._block), ModuleAdam(self._head))
 
     def step(
