@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["LabelAgreement"]
 
 N_ASKED, N_OTHERS, N_NEAR = 500, 10_000, 10
-FILLED = 0.25  # of a matrix: more are multiplied sooner as if there were no zeros
+FILLED = 0.25  # share of entries that are not 0: above it, dense matrices multiply faster
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["groups_of_variants"]
 
-N_TRIED = 200  # points, by which nearly all data is told to have no variants
-NEAR, SAME = 0.5, 0.9999  # cosines of variants; and of a text that comes again, as in a log
-MOST_ALONE = 0.1  # of the points: more, and not all have been varied
+N_TRIED = 200  # points that are looked at first: they show of most data that it has no variants
+NEAR, SAME = 0.5, 0.9999  # least cosine of variants; and of repeats of a text, as in a log
+MOST_ALONE = 0.1  # of the points, without a variant: if more, variants were not made of all
 LEAST_GROUPS = 100  # fewer are classes, rather than variants of a text
-MOST_UNEVEN = 1.0  # standard deviation of the sizes of the groups, by their mean
+MOST_UNEVEN = 1.0  # standard deviation of the sizes of the groups over their mean
 MOST_ALIKE = 2_000  # points with the same labels: more are a class
 
 
