@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAST_KNOWN", "answers_to", "evaluate_model", "warn_of_unknown_labels"]
 
-LEAST_KNOWN = 0.5  # of a test set's pairs of a point and a label; with fewer, it may be another's
+LEAST_KNOWN = 0.5  # of a test set's labels: with fewer, it may belong to another model
 
 
 def evaluate_model(

@@ -135,10 +135,6 @@ def explain(
     n_near_points : int
         Training points to show.
 
-    Returns
-    -------
-    Explanation
-
     Raises
     ------
     InputError
@@ -327,7 +323,7 @@ def _scores_of(model: Predictor, bags: Bags, labels: Ids) -> tuple[Floats, Float
     found, scores = ranked_candidates(model.scorer, bags, labels[:0], model.n_labels)
     behind = np.where(np.isfinite(scores), scores, np.inf).min(axis=1, initial=np.inf) - LEAST_STEP
     lowest = behind.min(initial=0)
-    unfound = np.setdiff1d(labels, found[0])  # they are explained since only they are allowed
+    unfound = np.setdiff1d(labels, found[0])  # not found by the search, but allowed by name
     if len(unfound):
         found, scores = ranked_candidates(model.scorer, bags, unfound, model.n_labels)
     own: Floats = np.full((len(found), len(labels)), lowest, np.float32)
@@ -335,7 +331,7 @@ def _scores_of(model: Predictor, bags: Bags, labels: Ids) -> tuple[Floats, Float
     for i, (row_labels, row_scores) in enumerate(zip(found, scores, strict=True)):
         known = np.isfinite(row_scores)
         if known.any():  # else there is no answer, which is as low as any score
-            n_scores = max(model.n_labels, 2)  # beside one label alone there is the lowest
+            n_scores = max(model.n_labels, 2)  # a single label is compared with the lowest score
             every = np.full(n_scores, min(behind[i], 0), np.float32)
             every[row_labels[known]] = row_scores[known]
             own[i] = every[labels]

@@ -31,7 +31,7 @@ __all__ = ["Restriction", "check_threshold", "ranked_candidates"]
 
 MOST_GIVEN = 1_000  # labels that are scored whether or not the search finds them
 MOST_REFUSED = 1_000  # labels beyond those wanted that a scorer is asked for
-LEAST_STEP = 1e-3  # of a score, between the last label found and the first that was not
+LEAST_STEP = 1e-3  # of a score, from the last label that was found to the first that was not
 PAIRS_AT_ONCE = 400_000  # of a point and a candidate, held in memory together
 
 
@@ -78,7 +78,7 @@ class Restriction:
         InputError
             If these are no lists of names, there is no label of a name, or `allowed` is empty.
         """
-        # Most queries: nothing may cost time.
+        # Most queries have no restriction, and none of the time below must be spent on them.
         if allowed is None and isinstance(masked, tuple) and not masked:
             return None
         allowed_ids = None if allowed is None else _ids(space, allowed)
@@ -177,7 +177,7 @@ def ranked_candidates(
         return labels, scores
     wider = compiled.finding_also(given)
     all_labels, all_scores = wider.candidates(bags, n_threads)
-    # The blend weighs a label against the others, so what is found is scored among itself.
+    # The blend compares candidates: those that were found keep the scores that they have alone.
     is_found = (all_labels[:, :, None] == labels[:, None]).any(axis=2)
     others = np.where(is_found, np.int32(-1), all_labels)
     labels = np.concatenate([labels, others], axis=1)

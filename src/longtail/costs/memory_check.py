@@ -154,10 +154,8 @@ def memory_need(
     --------
     >>> from longtail import Dataset, DeepXML
     >>> from longtail.costs.memory_check import memory_need
-    >>> from longtail.data.from_python import labels_from, texts_from
     >>> from longtail.recipes.parabel import Parabel
-    >>> labels, space, _ = labels_from([["drink"], ["vehicle"]], 2)
-    >>> dataset = Dataset(texts_from(["red wine", "fast car"]), None, labels, space)
+    >>> dataset = Dataset.of(["red wine", "fast car"], [["drink"], ["vehicle"]])
     >>> memory_need(dataset, Parabel()).estimate > 10**8, memory_need(dataset, DeepXML())
     (True, None)
     """
@@ -194,11 +192,9 @@ def check_memory(dataset: Dataset, estimator: LabelEstimator) -> MemoryNeed | No
     Examples
     --------
     >>> from longtail import Dataset
-    >>> from longtail.data.from_python import labels_from, texts_from
     >>> from longtail.costs.memory_check import check_memory
     >>> from longtail.recipes.parabel import Parabel
-    >>> labels, space, _ = labels_from([["drink"], ["vehicle"]], 2)
-    >>> dataset = Dataset(texts_from(["red wine", "fast car"]), None, labels, space)
+    >>> dataset = Dataset.of(["red wine", "fast car"], [["drink"], ["vehicle"]])
     >>> check_memory(dataset, Parabel()).fit.value
     'fits'
     """
@@ -229,10 +225,8 @@ def refuse_what_cannot_fit(
     --------
     >>> from longtail import Dataset
     >>> from longtail.costs.memory_check import MemoryNeed, refuse_what_cannot_fit
-    >>> from longtail.data.from_python import labels_from, texts_from
     >>> from longtail.recipes.parabel import Parabel
-    >>> labels, space, _ = labels_from([["drink"], ["vehicle"]], 2)
-    >>> dataset = Dataset(texts_from(["red wine", "fast car"]), None, labels, space)
+    >>> dataset = Dataset.of(["red wine", "fast car"], [["drink"], ["vehicle"]])
     >>> may_fit = MemoryNeed(estimate=9 * 10**9, resident=10**9, available=4 * 10**9)
     >>> refuse_what_cannot_fit(may_fit, dataset, Parabel())
     >>> cannot_fit = MemoryNeed(estimate=11 * 10**9, resident=10**9, available=4 * 10**9)
@@ -274,10 +268,8 @@ def savings(
     >>> from scipy.sparse import csr_array
     >>> from longtail import Dataset
     >>> from longtail.costs.memory_check import savings
-    >>> from longtail.data.from_python import labels_from
     >>> from longtail.recipes.one_vs_all import OneVsAll
-    >>> labels, space, _ = labels_from([["drink"], ["vehicle"]], 2)
-    >>> dataset = Dataset(None, csr_array((2, 10**6), dtype="float32"), labels, space)
+    >>> dataset = Dataset.of(csr_array((2, 10**6)), [["drink"], ["vehicle"]])
     >>> [(saving.setting, saving.value) for saving in savings(dataset, OneVsAll(dimension=256))]
     [('dimension', 128)]
     """
@@ -295,10 +287,6 @@ def savings(
 
 def advice(found: Sequence[Saving]) -> str:
     """Return what to do about too little memory.
-
-    Parameters
-    ----------
-    found : sequence of Saving
 
     Examples
     --------

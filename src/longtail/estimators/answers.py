@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array, csr_matrix, isspmatrix
 
+from longtail.data.csr import csr_of_chosen
 from longtail.data.dataset import Dataset
 from longtail.data.foreign import as_classes, own_dtype
 from longtail.data.from_python import LabelForm, labels_from
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AnsweringEstimator", "matrix_dtype", "rereadable", "sparse_type"]
 
-USUALLY_PREDICTED = 100  # labels of a point; of points that may have more, more are asked for
+USUALLY_PREDICTED = 100  # labels of a point that are asked for first; if all are chosen, more
 LEAST_CHOSEN = 0.5  # probability
 MOST_NUMBERS = 2**30  # of a matrix of all probabilities: 8 GB
 MATRICES = (LabelForm.SPARSE, LabelForm.DENSE)
@@ -208,12 +209,8 @@ class AnsweringEstimator(Parameters):
             return [[name(i) for i in row[on]] for row, on in zip(ids, chosen, strict=True)]
         if self.label_form_ is LabelForm.IDS:
             return [row[on].tolist() for row, on in zip(ids, chosen, strict=True)]
-        starts = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
-        shape = (len(ids), self.predictor_.n_labels)
-        matrix = csr_array(
-            (np.ones(int(starts[-1]), self._label_dtype), ids[chosen], starts), shape
-        )
-        matrix.sort_indices()
+        ones = np.ones(ids.shape, self._label_dtype)
+        matrix = csr_of_chosen(ids, ones, chosen, self.predictor_.n_labels)
         is_sparse = self.label_form_ is LabelForm.SPARSE
         return self._sparse_type(matrix) if is_sparse else matrix.toarray()
 
@@ -266,7 +263,7 @@ def matrix_dtype(y: Any) -> np.dtype[Any]:
     (dtype('int64'), dtype('float32'))
     """
     given = np.asarray(y).dtype if hasattr(y, "columns") else own_dtype(y)
-    # Of Python objects and half numbers there are none.
+    # scipy has no sparse matrices of Python objects or of float16.
     is_usual = given is not None and given.kind in "biuf" and given != np.float16
     return given if given and is_usual else np.dtype(np.float32)
 

@@ -39,13 +39,13 @@ __all__ = [
 ]
 
 LEAST_HELD_OUT, LARGEST_HELD_OUT = 20, 2_500  # points: enough for a few weights and a calibration
-EVEN = 0.9  # of the variance that chance gives the labels' numbers of points
+EVEN = 0.9  # share of the variance that chance would give to the labels' numbers of points
 N_ITERATIONS = 50
 FEW = 20  # points a label, on average: of so many, one more or less tells labels apart no longer
 FEW_SINGLE = 0.1  # of the labels: so many may have one point, which cannot be held out
 MOST_HELD_OUT = 3  # times as many as are wanted, if each label must lose a point
 MOST_IN_PART = 4.0  # times as many points are asked in part as are held out, and the reverse
-MANY = 400  # points, with which nearly all models err on points that they have learnt from, too
+MANY = 400  # points: models of so many err on points that they have learnt from, too
 
 
 def held_out_rows(
@@ -107,7 +107,7 @@ def held_out_rows(
                 train, held = split_of_groups(group_of_row, share, seed)
             else:
                 train, held = held_out_split(points, share, seed)
-    return (train, held) if labels[train].nnz else nothing  # to learn from, else
+    return (train, held) if labels[train].nnz else nothing  # else there is nothing to learn from
 
 
 def can_hold_out(labels: csr_array, n_wanted: float, *, reads_label_texts: bool = False) -> bool:

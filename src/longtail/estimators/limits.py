@@ -182,10 +182,6 @@ def check_min_df(estimator: LabelEstimator, n_points: int) -> None:
 def check_settings(estimator: LabelEstimator) -> None:
     """Raise unless every setting is of its kind and in its range, and the device is there.
 
-    Parameters
-    ----------
-    estimator : LabelEstimator
-
     Raises
     ------
     InputError

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from longtail.data.characters import are_unspaced
 from longtail.data.csr import first_rows
+from longtail.data.text_column import NO_TEXTS
 from longtail.data.token_counts import document_frequencies
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError
@@ -34,7 +35,6 @@ __all__ = [
     "WORDS",
     "Encoded",
     "FeatureKinds",
-    "are_unknown",
     "char_ngrams_for",
     "char_weight_for",
     "feature_kinds",
@@ -70,24 +70,16 @@ def vectorizer_for(
     symbols : bool
         Whether symbols are words, too.
 
-    Returns
-    -------
-    TextVectorizer
-
     Examples
     --------
-    >>> from scipy.sparse import csr_array
     >>> from longtail import Astec, Dataset
-    >>> from longtail.data.label_space import LabelSpace
-    >>> from longtail.data.text_column import TextColumn
     >>> from longtail.estimators.vocabulary import vectorizer_for
-    >>> texts = TextColumn.from_strings([f"number {i}" for i in range(100)])
-    >>> labels = csr_array((100, 1))
-    >>> vectorizer = vectorizer_for(Astec(), Dataset(texts, None, labels, LabelSpace(1)))
+    >>> dataset = Dataset.of([f"number {i}" for i in range(100)], [["count"]] * 100)
+    >>> vectorizer = vectorizer_for(Astec(), dataset)
     >>> vectorizer.char_ngrams, vectorizer.min_df
     ((2, 5), 2)
     """
-    pieces = char_ngrams_for(settings.char_ngrams, dataset.texts or ())
+    pieces = char_ngrams_for(settings.char_ngrams, dataset.texts or NO_TEXTS)
     return TextVectorizer(
         symbols=symbols,
         word_ngrams=settings.word_ngrams,
@@ -103,7 +95,7 @@ def _min_df_for(
 ) -> int | tuple[int, int, int]:
     """Return in how many texts tokens must be: two for pieces of strings, if most are in one."""
     least = settings.min_df_for(dataset.n_points)
-    texts = sample_of(dataset.texts or ())
+    texts = sample_of(dataset.texts or NO_TEXTS)
     if settings.min_df is not None or not are_strings(texts):
         return least
     if share_alone(texts, longest) < MOSTLY_ALONE:
@@ -144,18 +136,9 @@ def char_weight_for(settings: LabelEstimator, dataset: Dataset) -> float:
 
 
 def char_ngrams_for(
-    given: tuple[int, int] | str | None, texts: TextColumn | tuple[()]
+    given: tuple[int, int] | str | None, texts: TextColumn
 ) -> tuple[int, int] | None:
     """Return the shortest and longest pieces of words, for these texts unless that is set.
-
-    Parameters
-    ----------
-    given : (int, int), "auto" or None
-    texts : TextColumn
-
-    Returns
-    -------
-    (int, int) or None
 
     Raises
     ------
@@ -189,27 +172,20 @@ def char_ngrams_for(
         return NGRAMS_OF_FEW_WORDS[0], _longest_of_strings(some)
     _, n_texts_of = document_frequencies(some, WORDS.token_rules())
     has_few_words = n_texts_of.sum() < FEW_WORDS * len(some)
-    if len(texts) >= LEAST_TEXTS and (has_few_words or are_unknown(texts)):
+    if len(texts) >= LEAST_TEXTS and (has_few_words or _are_unknown(texts)):
         return NGRAMS_OF_FEW_WORDS
     return NGRAMS_OF_FEW_TEXTS if len(texts) <= FEW_TEXTS else USUAL_NGRAMS
 
 
-def are_unknown(texts: TextColumn | tuple[()]) -> bool:
+def _are_unknown(texts: TextColumn) -> bool:
     """Return whether most words of a text are in no other, so that only their pieces tell.
 
     Of many texts, most words come again in the end.
-
-    Examples
-    --------
-    >>> from longtail.data.text_column import TextColumn
-    >>> from longtail.estimators.vocabulary import are_unknown
-    >>> are_unknown(TextColumn.from_strings(f"word{number}" for number in range(2000)))
-    True
     """
     return len(texts) <= FEW_TEXTS and share_unknown(texts) > MOSTLY_UNKNOWN
 
 
-def _longest_of_strings(texts: TextColumn | tuple[()]) -> int:
+def _longest_of_strings(texts: TextColumn) -> int:
     """Return how long pieces of strings are: longer, where nearly all have those of five."""
     shortest = NGRAMS_OF_FEW_WORDS[1]
     lengths = range(shortest, LONGEST_OF_STRINGS)
@@ -242,10 +218,6 @@ def known_and_encoded(settings: LabelEstimator, dataset: Dataset) -> Encoded:
     settings : LabelEstimator
     dataset : Dataset
         With texts.
-
-    Returns
-    -------
-    Encoded
 
     Raises
     ------
@@ -284,10 +256,6 @@ def vocabulary_texts(settings: LabelEstimator, dataset: Dataset) -> TextColumn:
     settings : LabelEstimator
     dataset : Dataset
         With texts.
-
-    Returns
-    -------
-    TextColumn
 
     Raises
     ------
@@ -334,7 +302,7 @@ class FeatureKinds(NamedTuple):
     is_unknown: bool
 
 
-def feature_kinds(vectorizer: TextVectorizer | None, texts: TextColumn | tuple[()]) -> FeatureKinds:
+def feature_kinds(vectorizer: TextVectorizer | None, texts: TextColumn) -> FeatureKinds:
     """Return what kinds of tokens the features of texts are.
 
     Examples
@@ -346,7 +314,7 @@ def feature_kinds(vectorizer: TextVectorizer | None, texts: TextColumn | tuple[(
     >>> kinds.is_word.tolist(), kinds.is_beginning.tolist()
     ([True, False, False], [False, False, True])
     """
-    traits = are_unspaced(sample_of(texts)), are_unknown(texts)
+    traits = are_unspaced(sample_of(texts)), _are_unknown(texts)
     if vectorizer is None or vectorizer.char_ngrams is None:
         return FeatureKinds(None, None, *traits)
     return FeatureKinds(vectorizer.is_word(), vectorizer.is_beginning(), *traits)

@@ -1,4 +1,4 @@
-"""The charts of a report, as SVG to be put into an HTML page.
+"""The charts of a report: each is an ``<svg>`` element to be put into an HTML page.
 
 Text takes the page's font, ink is ``currentColor``, and every other colour is one of the page's CSS
 variables (``--bar``, ``--rule``), so that one drawing is readable on light and on dark paper.
@@ -86,11 +86,6 @@ def loss_chart(stage: str, losses: Sequence[float]) -> str:
     losses : sequence of float
         Mean training loss of each epoch.
 
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
-
     Raises
     ------
     MissingExtraError
@@ -120,11 +115,6 @@ def frequency_chart(bins: Sequence[FrequencyBin], metric: str, values: Sequence[
         Such as ``"PSP@5"``.
     values : sequence of float
         Contribution of each bin, in percent.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
     """
     names = [f"{i}\n({part.mean_frequency:.1f})" for i, part in enumerate(bins, start=1)]
 
@@ -142,17 +132,7 @@ def frequency_chart(bins: Sequence[FrequencyBin], metric: str, values: Sequence[
 
 
 def reliability_chart(bins: Sequence[ProbabilityBin]) -> str:
-    """Return how often answers are right by how probable they were said to be.
-
-    Parameters
-    ----------
-    bins : sequence of ProbabilityBin
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
-    """
+    """Return how often answers are right by how probable they were said to be."""
     said = [100 * part.probability for part in bins]
     right = [100 * part.share_right for part in bins]
 
@@ -169,17 +149,7 @@ def reliability_chart(bins: Sequence[ProbabilityBin]) -> str:
 
 
 def threshold_chart(found: Sequence[AtThreshold]) -> str:
-    """Return precision and recall of the answers of at least some probability.
-
-    Parameters
-    ----------
-    found : sequence of AtThreshold
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
-    """
+    """Return precision and recall of the answers of at least some probability."""
     thresholds = [part.threshold for part in found]
     curves = {
         "precision": [100 * part.precision for part in found],
@@ -208,11 +178,6 @@ def latency_chart(milliseconds: NDArray[np.float64]) -> str:
     Parameters
     ----------
     milliseconds : float array (n_texts,)
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
     """
     median, p95, p99 = np.percentile(milliseconds, [50, 95, 99])
     # The slowest few, which something else on the machine held up, would flatten all the others.

@@ -153,7 +153,7 @@ class HttpProtocol(HttpToolsProtocol):
         if n_bytes == 0:
             self._untaken = None
             return
-        with suppress(OSError):  # megabytes may lie there; only Linux says how many
+        with suppress(OSError):  # the system may hold megabytes; only Linux says how many
             kept_by_system = ioctl(self.transport.get_extra_info("socket"), TIOCOUTQ, bytes(4))
             n_bytes += int.from_bytes(kept_by_system, sys.byteorder)
         before, self._untaken = self._untaken, (self._n_answers, n_bytes)
