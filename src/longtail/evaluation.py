@@ -90,8 +90,8 @@ def answers_to(
 ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float32]]]:
     """Yield ids and scores (n, n_places) of points in blocks, some pairs removed.
 
-    Before pairs are removed, all points of a block are asked for as many labels more as the one
-    with the most pairs has of them; those of other blocks are not.
+    All points of a block are asked for some labels more: as many as pairs are removed of the point
+    of the block that has the most of them.
 
     Parameters
     ----------

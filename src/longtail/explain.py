@@ -47,9 +47,9 @@ MOST_NEAR_LABELS = 20  # labels shown of a near training point
 class WordEffect:
     """How much a label's log-odds fall when a word is left out; below 0, they rise.
 
-    Of a label that no word moves, how much its lead falls, over the best of the other labels: after
-    a few training points only, scores say how far behind the best a label is, and so nothing of a
-    label that is the best without any of the words.
+    Where no word moves a label, it is how much the label's lead over the best other one falls: of a
+    model of a few training points, a score says how far the label is behind the best, so that of
+    a label which stays the best does not move.
     A word that the model knows only in pieces is still one word here.
     """
 

@@ -39,13 +39,13 @@ PAIRS_AT_ONCE = 400_000  # of a point and a candidate, held in memory together
 class Restriction:
     """Which labels may be in an answer.
 
-    A restriction takes labels away and changes nothing else: a candidate keeps the
-    probability that it has without one. Up to 1,000 allowed labels are all answered by the default
-    recipe, and by those of NGAME's family but around a transformer: those that the search would not
-    find below those that it finds. Of more, and by all others, those among the first `k` and 1,000
-    more of an answer, so that 1,000 masked labels leave room for k others. A label that would not
-    be found is scored because it is allowed: its probability is not the one that it has at the end
-    of a very long answer.
+    A restriction takes labels away and changes nothing else: a candidate keeps the probability that
+    it has without one. The default recipe, and those of NGAME's family without a transformer,
+    answer all of up to 1,000 allowed labels; those that the search does not find come below those
+    that it finds. If more are allowed, and with all other recipes, an answer has the labels that
+    are allowed among its first `k` and 1,000 more, so that 1,000 masked labels leave room for k
+    others. A label that is scored only because it is allowed does not get the probability that it
+    has at the end of a very long answer.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ __all__ = [
     "advice",
     "check_memory",
     "memory_need",
-    "refuse_what_cannot_fit",
+    "said_of_shortage",
     "savings",
 ]
 
@@ -199,45 +199,30 @@ def check_memory(dataset: Dataset, estimator: LabelEstimator) -> MemoryNeed | No
     'fits'
     """
     need = memory_need(dataset, estimator)
-    if need is not None:
-        refuse_what_cannot_fit(need, dataset, estimator)
+    if need is not None and need.fit is Fit.CANNOT:
+        raise TooLargeError(said_of_shortage(need, dataset, estimator))
     return need
 
 
-def refuse_what_cannot_fit(
+def said_of_shortage(
     need: MemoryNeed,
     dataset: Dataset,
     estimator: LabelEstimator,
     workload: Workload | None = None,
-) -> None:
-    """Raise TooLargeError, with what to do about it, if there is too little memory for certain.
-
-    Parameters
-    ----------
-    need : MemoryNeed
-        Of training the estimator on the data set.
-    dataset : Dataset
-    estimator : LabelEstimator
-    workload : Workload or None
-        The size of the data set, if it is known already.
+) -> str:
+    """Return what is said of a training that cannot fit: its need, what there is, what to do.
 
     Examples
     --------
     >>> from longtail import Dataset
-    >>> from longtail.costs.memory_check import MemoryNeed, refuse_what_cannot_fit
+    >>> from longtail.costs.memory_check import MemoryNeed, said_of_shortage
     >>> from longtail.recipes.parabel import Parabel
     >>> dataset = Dataset.of(["red wine", "fast car"], [["drink"], ["vehicle"]])
-    >>> may_fit = MemoryNeed(estimate=9 * 10**9, resident=10**9, available=4 * 10**9)
-    >>> refuse_what_cannot_fit(may_fit, dataset, Parabel())
-    >>> cannot_fit = MemoryNeed(estimate=11 * 10**9, resident=10**9, available=4 * 10**9)
-    >>> refuse_what_cannot_fit(cannot_fit, dataset, Parabel())
-    Traceback (most recent call last):
-        ...
-    longtail.errors.TooLargeError: Training needs about 11.0 GB of memory, at least 5.5 GB, ...
+    >>> need = MemoryNeed(estimate=11 * 10**9, resident=10**9, available=4 * 10**9)
+    >>> said_of_shortage(need, dataset, Parabel()).partition(", and")[0]
+    'Training needs about 11.0 GB of memory, at least 5.5 GB'
     """
-    if need.fit is not Fit.CANNOT:
-        return
-    raise TooLargeError(
+    return (
         f"Training needs about {_gigabytes(need.estimate)} of memory, at least "
         f"{_gigabytes(need.least)}, and this process can have {_gigabytes(need.in_reach)}. "
         f"{advice(savings(dataset, estimator, workload))}"

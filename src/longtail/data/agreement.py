@@ -25,7 +25,7 @@ FILLED = 0.25  # share of entries that are not 0: above it, dense matrices multi
 
 @dataclass(frozen=True, eq=False)
 class LabelAgreement:
-    """Some training points, whose labels are looked for by others.
+    """Some training points, and others by which their labels are looked for.
 
     Parameters
     ----------

@@ -64,10 +64,10 @@ def without_copies(
 ) -> tuple[Dataset, csr_array | None]:
     """Return each point once, where many have been copied; it says so with an `InputWarning`.
 
-    Copies have the text or features of another row, all its labels, and its `pairs`. What is asked
-    for often by itself, as in a log, comes more or less often, whatever its labels are. So rows are
-    copies if all points come about equally often, or if those with rare labels come more often, one
-    of a label about as often as the next.
+    Copies have the text or features of another row, all its labels, and its `pairs`. In a log, too,
+    rows repeat, but some much more often than others, whatever their labels are. So rows are copies
+    if all points come about equally often; or if points with rare labels come more often, and those
+    of one label about equally often.
     Other data is returned as is.
 
     Parameters
@@ -144,8 +144,8 @@ def _are_copied(n_rows_of: Rows, labels: csr_array) -> bool:
 def _unevenness(n_rows_of: Rows, labels: NDArray[np.int32]) -> float:
     """Return how much points of a label differ in how often they come, over what chance gives.
 
-    Who asks, asks a few phrases often and others once. Whoever copies, copies the points of a label
-    alike: their variance is then about their mean number of copies.
+    In a log a few phrases come often and others once. The points of a label are copied about
+    equally often: the variance of their numbers of copies is then about the mean.
 
     Parameters
     ----------

@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 from longtail.data.csr import rows_of_entries, with_int32_indices
 from longtail.data.dataset import Dataset
 from longtail.data.input_notes import warn
+from longtail.data.rows import binary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +86,7 @@ def joined_points(
         return joined, None
     every = np.arange(len(text_of))
     rows_of = csr_array((np.ones(len(every)), (text_of, every)))
-    return joined, _as_ones((rows_of @ pairs)[text_of[first_rows]])
+    return joined, with_int32_indices(binary((rows_of @ pairs)[text_of[first_rows]]))
 
 
 def _are_pairs(dataset: Dataset, text_of: Rows) -> bool:
@@ -155,7 +156,7 @@ def _layers(text_of: Rows, labels: csr_array) -> tuple[Rows, csr_array]:
     ones = np.ones(len(ids), np.float32)
     points = place[point_of[: len(ids)]]
     joined = csr_array((ones, (points, ids)), shape=(len(by_row), labels.shape[1]))
-    return first_rows[by_row], _as_ones(joined)
+    return first_rows[by_row], with_int32_indices(binary(joined))
 
 
 def numbers_of_points(dataset: Dataset) -> Rows:
@@ -192,11 +193,3 @@ def _feature_keys(features: csr_array | None) -> Iterator[bytes]:
         indices, values = features.indices[start:stop], features.data[start:stop]
         is_said = values != 0  # a zero that is stored says no more than one that is not
         yield indices[is_said].tobytes() + values[is_said].tobytes()
-
-
-def _as_ones(pairs: csr_array) -> csr_array:
-    """Return a one wherever there is an entry."""
-    result = with_int32_indices(pairs)
-    result.data = np.ones(result.nnz, np.float32)
-    result.sort_indices()
-    return result

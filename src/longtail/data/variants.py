@@ -1,11 +1,11 @@
 """Points that were made of others by changing a few words: each text some five or ten times.
 
 Who has few texts may vary them: leave words out, put others in, turn sentences round. All variants
-of a text have its labels. A text to come has none among the training points, but of a point held
-out all others are there, so that whatever is nearest to it seems to be always right.
+of a text have its labels. A text to come has no variant among the training points, but a point that
+is held out would have all of its others there, and its nearest neighbour would always be right.
 
-Catalogues have variants, too, of some of their things; those to come will be variants of what is
-known as often. So points count as made only where nearly all are, each about as often as the next.
+Catalogues, too, have variants of some of their things, and texts to come will be such variants as
+often. So points count as made only where nearly all have variants, and about equally many.
 """
 
 from __future__ import annotations

@@ -142,11 +142,12 @@ def n_in_part(labels: csr_array, n_held_out: int, *, reads_label_texts: bool = F
     """Return how many points that are learnt from are asked in part, beside those held out.
 
     None, if points come by chance. Where somebody has written the same number of examples for each
-    label, no two say nearly the same. So held-out points do not tell what it means that a text is
-    nearly an example, but parts of others do: a quarter as many are asked. If there are labels that
-    are known by their texts alone, most held-out points have labels that have lost their only
-    example, and from these it would be learnt that a label with an example is never right. So there
-    are as many parts to a held-out point as labels with examples to one without, a quarter to four.
+    label, no two of them are nearly the same, so held-out points cannot show what it means that a
+    text is nearly an example. Parts of examples show it: a quarter as many are asked as points are
+    held out. If some labels are known by their texts alone, most held-out points have labels that
+    have lost their only example, and would teach that a label with an example is never right. So
+    there are as many parts for each held-out point as labels with examples for each one without,
+    from a quarter to four.
 
     Parameters
     ----------

@@ -308,9 +308,10 @@ def feature_kinds(vectorizer: TextVectorizer | None, texts: TextColumn) -> Featu
     Examples
     --------
     >>> from longtail import TextVectorizer
+    >>> from longtail.data.text_column import NO_TEXTS
     >>> from longtail.estimators.vocabulary import feature_kinds
     >>> vectorizer = TextVectorizer(char_ngrams=(3, 3), min_df=1).fit(["ab"])
-    >>> kinds = feature_kinds(vectorizer, ())
+    >>> kinds = feature_kinds(vectorizer, NO_TEXTS)
     >>> kinds.is_word.tolist(), kinds.is_beginning.tolist()
     ([True, False, False], [False, False, True])
     """
