@@ -160,7 +160,7 @@ def explain(
     labels = ids[0][ids[0] >= 0]
     bags = model.bags([text])
     words, bags_without = _without_each_word(model.vectorizer, text, bags)
-    found = _scores_of(model, _joined([bags, *bags_without]), labels)
+    found = _scores_of(model, Bags.joined([bags, *bags_without]), labels)
     scores, others = (model.calibration.as_read(some) for some in found)
     is_first = (scores > others).astype(np.float32)
     is_moved = (np.ptp(scores, axis=0) >= SAME_SCORE) | (np.ptp(is_first, axis=0) > 0)
@@ -299,18 +299,6 @@ def _owners(vectorizer: TextVectorizer, column: int, words: Sequence[str]) -> se
 def _in_run(word: str, token: str) -> bool:
     """Return whether a word of a script without spaces is part of a longer token."""
     return word in token and _is_unspaced(word)
-
-
-def _joined(bags: Sequence[Bags]) -> Bags:
-    """Return single bags as one batch."""
-    lengths = [0, *(len(bag.columns) for bag in bags)]
-    return Bags(
-        np.cumsum(lengths).astype(np.int32),
-        np.concatenate([bag.columns for bag in bags]),
-        np.concatenate([bag.values for bag in bags]),
-        None if bags[0].words is None else np.concatenate([bag.words for bag in bags]),
-        None if bags[0].texts is None else np.concatenate([bag.texts for bag in bags]),
-    )
 
 
 def _scores_of(model: Predictor, bags: Bags, labels: Ids) -> tuple[Floats, Floats]:

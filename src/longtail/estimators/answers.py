@@ -13,6 +13,7 @@ from longtail.data.dataset import Dataset
 from longtail.data.foreign import as_classes, own_dtype
 from longtail.data.from_python import LabelForm, labels_from
 from longtail.data.input_notes import warn
+from longtail.data.label_space import in_ids_of
 from longtail.errors import InputError
 from longtail.estimators.scikit_learn import Parameters, not_fitted
 from longtail.evaluation import LEAST_KNOWN, warn_of_unknown_labels
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from longtail.data.label_space import LabelSpace
 
 __all__ = ["AnsweringEstimator", "matrix_dtype", "rereadable", "sparse_type"]
 
@@ -162,7 +162,9 @@ class AnsweringEstimator(Parameters):
                 f"y has {space.n_labels:,} columns, but the model has {n_labels:,} labels. Pass a "
                 "matrix with the same columns as in training."
             )
-        labels = self._in_own_ids(labels, space)
+        no_points = csr_array((len(ids), 0), dtype=np.float32)
+        asked = Dataset(None, no_points, labels, space)
+        labels = in_ids_of(self.predictor_.label_space, asked).labels
         warn_of_unknown_labels(labels, n_labels)
         return precision_at_k(ids, labels, 1)
 
@@ -213,14 +215,6 @@ class AnsweringEstimator(Parameters):
         matrix = csr_of_chosen(ids, ones, chosen, self.predictor_.n_labels)
         is_sparse = self.label_form_ is LabelForm.SPARSE
         return self._sparse_type(matrix) if is_sparse else matrix.toarray()
-
-    def _in_own_ids(self, labels: csr_array, space: LabelSpace) -> csr_array:
-        """Return true labels in the model's ids, with names that it does not know behind them."""
-        if space.names is None:
-            return labels
-        empty = csr_array((labels.shape[0], 0), dtype=np.float32)
-        known = self.predictor_.label_space
-        return Dataset(None, empty, labels, space).relabelled(known).labels
 
 
 def rereadable(given: Any) -> Any:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 from longtail.blend.encoded import EncodedScorer
 from longtail.compiled.blended import BlendedScorer
@@ -296,7 +296,7 @@ def _new_labels(
             every.append(model.bags(examples[name]))
             owners += [label] * every[-1].n_rows
     none = Bags.of(csr_array((0, width), dtype=np.float32))._replace(texts=model.reads.texts(()))
-    points = _end_to_end([none, *every], width)
+    points = Bags.joined([none, *every])
     known = np.flatnonzero(~points.silent())
     _remark_on_silent(list(texts), np.array(owners, np.int64), known)
     some = Bags.of(csr_array(points.matrix(width)[known]))
@@ -318,13 +318,6 @@ def _remark_on_silent(
             f"{names[silent[0]]!r}: it is found by what else is known of it. Pass examples with "
             "words of the training texts."
         )
-
-
-def _end_to_end(bags: Sequence[Bags], width: int) -> Bags:
-    """Return several bags as one."""
-    joined = Bags.of(csr_array(vstack([some.matrix(width) for some in bags], format="csr")))
-    texts = [some.texts for some in bags if some.texts is not None]
-    return joined._replace(texts=np.concatenate(texts) if texts else None)
 
 
 def _check_known(new: NewLabels, names: Sequence[str], *, reads_texts: bool) -> None:
