@@ -37,12 +37,6 @@ def with_prefix(prefix: str, arrays: Mapping[str, T]) -> dict[str, T]:
 def without_prefix(prefix: str, arrays: Mapping[str, T]) -> dict[str, T]:
     """Return the arrays of one part by its own names: the way back from `with_prefix`.
 
-    Parameters
-    ----------
-    prefix : str
-    arrays : mapping of str to array or tensor
-        Those of all parts.
-
     Returns
     -------
     dict of str to array or tensor

@@ -56,12 +56,7 @@ _OPTIONS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Those of the process by default.
+    """Run one command, by default that of this process, and return its exit code.
 
     Examples
     --------

@@ -73,13 +73,6 @@ def opened(
 class PlainOutput:
     """An output that cannot be resumed; all else is as in a `BlockWriter`.
 
-    Attributes
-    ----------
-    n_blocks_before, n_points_before : int
-        0.
-    n_points, n_without : int
-        Points that are written in all, and those of them without a label.
-
     Examples
     --------
     >>> from io import BytesIO

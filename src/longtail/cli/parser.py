@@ -84,13 +84,7 @@ class OnlyOnce(argparse.Action):
 
 
 class HintingParser(argparse.ArgumentParser):
-    """A parser that says what was probably meant where it cannot read something.
-
-    Parameters
-    ----------
-    **settings
-        Those of `argparse.ArgumentParser`.
-    """
+    """A parser that says what was probably meant where it cannot read something."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)  # --k would be --keep, not --top-k
@@ -173,15 +167,7 @@ class HintingParser(argparse.ArgumentParser):
 
 
 class CommandParser(HintingParser):
-    """A parser that asks a command's module for the options once the command is chosen.
-
-    Parameters
-    ----------
-    module : str
-        The module.
-    **settings
-        Those of `argparse.ArgumentParser`.
-    """
+    """A parser that asks a command's module for the options once the command is chosen."""
 
     def __init__(self, *, module: str, **settings: Any) -> None:
         super().__init__(

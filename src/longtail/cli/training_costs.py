@@ -29,13 +29,7 @@ __all__ = ["announce"]
 def announce(estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool) -> None:
     """Say how long training will take and how much memory; refuse what cannot fit.
 
-    Parameters
-    ----------
-    estimator : LabelEstimator
-        Of a recipe whose costs nobody has measured, nothing is said.
-    dataset : Dataset
-    ignore_memory : bool
-        Whether to train all the same.
+    Of a recipe whose costs nobody has measured, nothing is said.
 
     Raises
     ------

@@ -241,13 +241,6 @@ def indexing(n_vectors: float) -> float:
 def estimate_training(workload: Workload, costs: CostModel, machine: Machine) -> Estimate:
     """Return what training will take.
 
-    Parameters
-    ----------
-    workload : Workload
-    costs : CostModel
-        Of the recipe; see `longtail.costs.of_recipe`.
-    machine : Machine
-
     Examples
     --------
     >>> from longtail import Astec

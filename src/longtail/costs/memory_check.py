@@ -173,12 +173,6 @@ def check_memory(dataset: Dataset, estimator: LabelEstimator) -> MemoryNeed | No
     ``longtail train`` does so by itself, `fit_dataset` does not: it would have to look at a sample
     of the texts first, which takes up to a second, as long as it takes to train a small model.
 
-    Parameters
-    ----------
-    dataset : Dataset
-    estimator : LabelEstimator
-        With its settings.
-
     Returns
     -------
     MemoryNeed or None
@@ -233,13 +227,6 @@ def savings(
     dataset: Dataset, estimator: LabelEstimator, workload: Workload | None = None
 ) -> list[Saving]:
     """Return which settings of an estimator to lower, and what each would save alone.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    estimator : LabelEstimator
-    workload : Workload or None
-        The size of the data set, if it is known already.
 
     Returns
     -------

@@ -204,12 +204,6 @@ def remark_on_twins(notes: InputNotes, names: Collection[str]) -> None:
     That is blanks at their ends, and how Unicode writes a letter with an accent: as one character,
     or as the letter and its accent, as file names of a Mac do.
 
-    Parameters
-    ----------
-    notes : InputNotes
-    names : set, dict, TextColumn or the like
-        Of all labels.
-
     Examples
     --------
     >>> from longtail.data.input_notes import InputNotes

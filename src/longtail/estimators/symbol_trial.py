@@ -36,12 +36,6 @@ def symbols_tell(dataset: Dataset, n_threads: int) -> bool:
     By three standard errors of the difference: of titles and other prose, symbols tell nothing.
     Where few texts have symbols, half of those tried do: others are answered as before.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        With texts.
-    n_threads : int
-
     Examples
     --------
     >>> from longtail import Dataset

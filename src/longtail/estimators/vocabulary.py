@@ -109,12 +109,6 @@ def char_weight_for(settings: LabelEstimator, dataset: Dataset) -> float:
 
     There, words say which labels these are, and pieces bring others that sound alike.
 
-    Parameters
-    ----------
-    settings : LabelEstimator
-    dataset : Dataset
-        With texts.
-
     Examples
     --------
     >>> from longtail import Dataset, LongtailClassifier
@@ -213,12 +207,6 @@ class Encoded(NamedTuple):
 def known_and_encoded(settings: LabelEstimator, dataset: Dataset) -> Encoded:
     """Learn which tokens are known, and encode points and labels by these.
 
-    Parameters
-    ----------
-    settings : LabelEstimator
-    dataset : Dataset
-        With texts.
-
     Raises
     ------
     InputError
@@ -250,12 +238,6 @@ def vocabulary_texts(settings: LabelEstimator, dataset: Dataset) -> TextColumn:
     """Return the texts whose tokens are known: the points', and those of labels that are read.
 
     A word of a label's text that no point has yet is one that a text to come may have.
-
-    Parameters
-    ----------
-    settings : LabelEstimator
-    dataset : Dataset
-        With texts.
 
     Raises
     ------

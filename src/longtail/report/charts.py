@@ -79,13 +79,6 @@ def check_matplotlib() -> None:
 def loss_chart(stage: str, losses: Sequence[float]) -> str:
     """Return the learning curve of one training stage.
 
-    Parameters
-    ----------
-    stage : str
-        Its name.
-    losses : sequence of float
-        Mean training loss of each epoch.
-
     Raises
     ------
     MissingExtraError
@@ -173,12 +166,7 @@ def threshold_chart(found: Sequence[AtThreshold]) -> str:
 
 
 def latency_chart(milliseconds: NDArray[np.float64]) -> str:
-    """Return the histogram of the times that single texts took.
-
-    Parameters
-    ----------
-    milliseconds : float array (n_texts,)
-    """
+    """Return the histogram of the times that single texts took."""
     median, p95, p99 = np.percentile(milliseconds, [50, 95, 99])
     # The slowest few, which something else on the machine held up, would flatten all the others.
     shown = milliseconds[milliseconds <= p99]

@@ -40,12 +40,6 @@ class HttpProtocol(HttpToolsProtocol):
     Of a request that offers another protocol, as Java's client offers HTTP/2 with each, uvicorn's
     parser takes the body for the beginning of that protocol, and loses it. Such a head is read
     again, without the offer.
-
-    Parameters
-    ----------
-    seconds : float
-    **settings
-        Those of uvicorn.
     """
 
     def __init__(self, *, seconds: float, **settings: Any) -> None:
