@@ -33,7 +33,6 @@ from longtail.data.foreign import (
 from longtail.data.input_notes import InputNotes
 from longtail.data.label_names import is_list_text, remark_on_packed, remark_on_twins
 from longtail.data.label_space import LabelSpace
-from longtail.data.rows import binary
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, named
 
@@ -317,7 +316,11 @@ def _from_matrix(
             f"A matrix of labels must hold 0 and 1 only, got {wrong[0]}. "
             "Set a 1 where a point has a label."
         )
-    return with_int32_indices(binary(matrix)), LabelSpace(int(matrix.shape[1])), form
+    matrix = with_int32_indices(matrix.astype(np.float32, copy=True))
+    matrix.eliminate_zeros()
+    matrix.sum_duplicates()
+    matrix.data[:] = 1
+    return matrix, LabelSpace(int(matrix.shape[1])), form
 
 
 def _named_by(columns: list[object] | None, n_labels: int) -> LabelSpace:
