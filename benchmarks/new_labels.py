@@ -27,8 +27,8 @@ from benchmarks.command import parser_of, positive, run
 from benchmarks.data_folder import read_train, texts_of
 from longtail import Dataset
 from longtail.data import InputWarning
+from longtail.data.files import replacing
 from longtail.data.label_space import LabelSpace
-from longtail.data.paths import replacing
 from longtail.data.split import held_out_split
 from longtail.errors import InputError
 from longtail.recipes.names import recipe

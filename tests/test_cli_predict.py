@@ -276,7 +276,7 @@ def test_a_disk_that_fills_up_is_said_in_one_sentence(place, capsys, tmp_path, m
     def full(_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("longtail.cli.answer_lines.msgspec.json.encode", full)
+    monkeypatch.setattr("longtail.cli.answer_formats.msgspec.json.encode", full)
     command = ("predict", place / "model", place / "test.jsonl", "--output", tmp_path / "out.jsonl")
     assert "No space left on device. Free some space" in refused(capsys, *command)
     assert not list(tmp_path.iterdir())

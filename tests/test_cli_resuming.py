@@ -12,9 +12,9 @@ import pytest
 
 from longtail import load
 from longtail.cli import main
+from longtail.cli.answer_output import identity_of, resuming
 from longtail.cli.one_at_a_time import lock
 from longtail.cli.points import points_in
-from longtail.cli.resuming import identity_of, resuming
 from longtail.errors import InputError
 
 TEXTS = [f"{adjective} wine {i}" for i in range(5) for adjective in ("red", "old")]
@@ -223,7 +223,7 @@ def test_what_was_put_in_the_place_of_a_file_is_not_locked(tmp_path):
 def test_what_another_version_has_begun_is_not_gone_on_with(tmp_path, monkeypatch):
     (tmp_path / "texts.txt").write_text("red wine\n")
     ours = identity_of(str(tmp_path / "texts.txt"))
-    monkeypatch.setattr("longtail.cli.resuming.__version__", "0.0.1")
+    monkeypatch.setattr("longtail.cli.answer_output.__version__", "0.0.1")
     assert identity_of(str(tmp_path / "texts.txt")) != ours
 
 

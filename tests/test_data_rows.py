@@ -8,11 +8,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtail.data.csr import n_labels_of, row_with_repeats, with_int32_indices
+from longtail.data.csr import csr_of_chosen, n_labels_of, row_with_repeats, with_int32_indices
 from longtail.data.rows import (
     as_rows,
     binary,
-    from_padded,
     row_norms,
     unit_product,
     unit_rows,
@@ -89,9 +88,9 @@ def test_binary_drops_stored_zeros():
     assert rows.nnz == 2
 
 
-def test_from_padded_sorts_and_leaves_out_padding():
+def test_chosen_entries_are_sorted_and_padding_is_left_out():
     ids = np.array([[1, 0], [-1, -1]], np.int32)
-    matrix = from_padded(ids, np.array([[0.25, 0.75], [0, 0]]))
+    matrix = csr_of_chosen(ids, np.array([[0.25, 0.75], [0, 0]]), ids >= 0, 2)
     assert matrix.toarray().tolist() == [[0.75, 0.25], [0.0, 0.0]]
     assert matrix.nnz == 2
 

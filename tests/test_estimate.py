@@ -689,7 +689,7 @@ def test_long_texts_of_attentionxml_take_about_what_was_measured():
 def test_the_speed_of_this_machine_is_measured():
     n_threads = torch.get_num_threads()
     for rate in (product_rate, rate_of_torch):
-        assert rate("cpu", n_threads + 1, seconds=0.02) > 1e8
+        assert rate("cpu", n_threads + 1) > 1e8
         assert torch.get_num_threads() == n_threads
 
 

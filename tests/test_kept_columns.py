@@ -161,7 +161,7 @@ def test_keep_before_the_file_takes_the_file(place, capsys):
 
 
 def test_columns_without_names_are_refused_by_python_too():
-    from longtail.data.kept import Kept
+    from longtail.data.kept_columns import Kept
 
     with pytest.raises(InputError, match="named 2 times"):
         Kept(["a", "a"])

@@ -326,7 +326,7 @@ def test_inspect_compiles_what_answers_need(place, capsys):
 
 
 def test_commands_that_compile_fail_where_not_all_can_be_kept(full, place, capsys, monkeypatch):
-    monkeypatch.setattr("longtail.cli.compiled_code.code_folders", lambda _: full)
+    monkeypatch.setattr("longtail.cli.compile.code_folders", lambda _: full)
     for name in ("cli.inspect.warm_up", "rehearsal.rehearse"):
         monkeypatch.setattr(f"longtail.{name}", lambda _: jit.kernel(twice)(3))
     for command in (["inspect", place / "model", "--compile"], ["compile"]):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtail.data.point_input import word_sequences
+from longtail.data.point_input import words_in_table
 from longtail.data.vectorizer import TextVectorizer
 from longtail.features.dense_layer import DenseLayer
 from longtail.kernels.arrays import read_only
@@ -109,7 +109,8 @@ WORDS = st.sampled_from(["red", "wine", "car", "old", "unheard"])
 @given(st.lists(st.lists(WORDS, max_size=8), min_size=1, max_size=5), st.integers(1, 10))
 def test_words_come_in_the_order_of_the_text(texts, n_words):
     vectorizer = TextVectorizer(min_df=1).fit(["red wine", "old car"])
-    found = word_sequences(vectorizer, [" ".join(words) for words in texts], n_words)
+    joined = [" ".join(words) for words in texts]
+    found = words_in_table(vectorizer.to_arrays()["table"], joined, n_words)
     spelled = [[vectorizer.token(word) for word in row if word >= 0] for row in found]
     assert spelled == [[w for w in words if w != "unheard"][:n_words] for words in texts]
     assert found.shape[1] == max(len(row) for row in spelled)
@@ -119,7 +120,7 @@ def test_words_come_in_the_order_of_the_text(texts, n_words):
 def test_other_tokens_are_not_among_the_words(char_ngrams):
     vectorizer = TextVectorizer(word_ngrams=2, char_ngrams=char_ngrams, min_df=1)
     vectorizer.fit(["red wine", "red car"])
-    (row,) = word_sequences(vectorizer, ["Red, red car"], 9)
+    (row,) = words_in_table(vectorizer.to_arrays()["table"], ["Red, red car"], 9)
     assert [vectorizer.token(word) for word in row] == ["red", "red", "car"]
 
 
@@ -128,7 +129,7 @@ def test_as_many_words_as_there_are_take_no_memory_for_those_that_might_be():
     vectorizer = TextVectorizer(min_df=1).fit(texts)
     tracemalloc.start()
     try:
-        words = word_sequences(vectorizer, texts, 2**16)
+        words = words_in_table(vectorizer.to_arrays()["table"], texts, 2**16)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -141,6 +142,6 @@ def test_words_without_spaces_are_all_read_whatever_is_beside_them():
     """Each character is a word, and any two neighbours are one: nearly twice as many as these."""
     vectorizer = TextVectorizer(char_ngrams=None, min_df=1).fit(["東京大学", "red wine"] * 3)
     for beside in ([], ["red"], ["red wine " * 20]):
-        row = word_sequences(vectorizer, ["東京大学", *beside], 500)[0]
+        row = words_in_table(vectorizer.to_arrays()["table"], ["東京大学", *beside], 500)[0]
         words = [vectorizer.token(i) for i in row if i >= 0]
         assert words == ["東", "京", "東京", "大", "京大", "学", "大学"]

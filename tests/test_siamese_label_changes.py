@@ -13,7 +13,7 @@ from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError
 from longtail.label_changes.changes import with_labels
-from longtail.label_changes.siamese_vectors import SiameseVectors
+from longtail.label_changes.new_labels import SiameseVectors
 from longtail.recipes.dexa import DEXA
 from longtail.recipes.ngame import NGAME
 from longtail.recipes.siamesexml import SiameseXML

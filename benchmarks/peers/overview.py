@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.command import parser_of, run
 from benchmarks.drawing import INK, svg_of_panels
-from longtail.data.paths import replacing
+from longtail.data.files import replacing
 from longtail.errors import InputError
 
 from .data import FEATURES

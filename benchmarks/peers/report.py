@@ -9,7 +9,7 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from longtail.data.paths import replacing
+from longtail.data.files import replacing
 
 from .picture import OUR_NAME, Dot, draw
 

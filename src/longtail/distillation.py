@@ -97,10 +97,6 @@ def distilled(model: Predictor, texts: Sequence[str], n_threads: int | None = No
     n_threads : int, optional
         All cores by default.
 
-    Returns
-    -------
-    Distilled
-
     Raises
     ------
     InputError

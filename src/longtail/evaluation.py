@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAST_KNOWN", "answers_to", "evaluate_model", "warn_of_unknown_labels"]
 
-LEAST_KNOWN = 0.5  # of a test set's pairs of a point and a label; with fewer, it may be another's
+LEAST_KNOWN = 0.5  # of a test set's labels: with fewer, it may belong to another model
 
 
 def evaluate_model(
@@ -90,8 +90,8 @@ def answers_to(
 ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float32]]]:
     """Yield ids and scores (n, n_places) of points in blocks, some pairs removed.
 
-    Before pairs are removed, all points of a block are asked for as many labels more as the one
-    with the most pairs has of them; those of other blocks are not.
+    All points of a block are asked for some labels more: as many as pairs are removed of the point
+    of the block that has the most of them.
 
     Parameters
     ----------

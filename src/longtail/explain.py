@@ -47,9 +47,9 @@ MOST_NEAR_LABELS = 20  # labels shown of a near training point
 class WordEffect:
     """How much a label's log-odds fall when a word is left out; below 0, they rise.
 
-    Of a label that no word moves, how much its lead falls, over the best of the other labels: after
-    a few training points only, scores say how far behind the best a label is, and so nothing of a
-    label that is the best without any of the words.
+    Where no word moves a label, it is how much the label's lead over the best other one falls: of a
+    model of a few training points, a score says how far the label is behind the best, so that of
+    a label which stays the best does not move.
     A word that the model knows only in pieces is still one word here.
     """
 
@@ -135,10 +135,6 @@ def explain(
     n_near_points : int
         Training points to show.
 
-    Returns
-    -------
-    Explanation
-
     Raises
     ------
     InputError
@@ -164,7 +160,7 @@ def explain(
     labels = ids[0][ids[0] >= 0]
     bags = model.bags([text])
     words, bags_without = _without_each_word(model.vectorizer, text, bags)
-    found = _scores_of(model, _joined([bags, *bags_without]), labels)
+    found = _scores_of(model, Bags.joined([bags, *bags_without]), labels)
     scores, others = (model.calibration.as_read(some) for some in found)
     is_first = (scores > others).astype(np.float32)
     is_moved = (np.ptp(scores, axis=0) >= SAME_SCORE) | (np.ptp(is_first, axis=0) > 0)
@@ -305,18 +301,6 @@ def _in_run(word: str, token: str) -> bool:
     return word in token and _is_unspaced(word)
 
 
-def _joined(bags: Sequence[Bags]) -> Bags:
-    """Return single bags as one batch."""
-    lengths = [0, *(len(bag.columns) for bag in bags)]
-    return Bags(
-        np.cumsum(lengths).astype(np.int32),
-        np.concatenate([bag.columns for bag in bags]),
-        np.concatenate([bag.values for bag in bags]),
-        None if bags[0].words is None else np.concatenate([bag.words for bag in bags]),
-        None if bags[0].texts is None else np.concatenate([bag.texts for bag in bags]),
-    )
-
-
 def _scores_of(model: Predictor, bags: Bags, labels: Ids) -> tuple[Floats, Floats]:
     """Return the scores (n, n_labels) of some labels, and the best score beside each of them.
 
@@ -327,7 +311,7 @@ def _scores_of(model: Predictor, bags: Bags, labels: Ids) -> tuple[Floats, Float
     found, scores = ranked_candidates(model.scorer, bags, labels[:0], model.n_labels)
     behind = np.where(np.isfinite(scores), scores, np.inf).min(axis=1, initial=np.inf) - LEAST_STEP
     lowest = behind.min(initial=0)
-    unfound = np.setdiff1d(labels, found[0])  # they are explained since only they are allowed
+    unfound = np.setdiff1d(labels, found[0])  # not found by the search, but allowed by name
     if len(unfound):
         found, scores = ranked_candidates(model.scorer, bags, unfound, model.n_labels)
     own: Floats = np.full((len(found), len(labels)), lowest, np.float32)
@@ -335,7 +319,7 @@ def _scores_of(model: Predictor, bags: Bags, labels: Ids) -> tuple[Floats, Float
     for i, (row_labels, row_scores) in enumerate(zip(found, scores, strict=True)):
         known = np.isfinite(row_scores)
         if known.any():  # else there is no answer, which is as low as any score
-            n_scores = max(model.n_labels, 2)  # beside one label alone there is the lowest
+            n_scores = max(model.n_labels, 2)  # a single label is compared with the lowest score
             every = np.full(n_scores, min(behind[i], 0), np.float32)
             every[row_labels[known]] = row_scores[known]
             own[i] = every[labels]

@@ -134,7 +134,7 @@ def _is_refused(target: Path) -> bool:
         if target.exists():
             _delete(taken)
         raise
-    taken.rename(target)  # a file system of its own mind
+    taken.rename(target)  # a file system that replaced a folder with files in it
     return False
 
 
@@ -312,7 +312,7 @@ def _exchange_files(partial: Path, target: Path, last: str, old: Iterable[str]) 
     try:
         _move_files(partial, target, names, last)
     except BaseException as error:
-        if not isinstance(error, OSError):  # Ctrl-C: some of the files are nothing
+        if not isinstance(error, OSError):  # Ctrl-C: half of the files are no model
             _move_files(partial, target, names, last)
         raise
     for name in {*old} - {*names, last}:
@@ -401,7 +401,7 @@ def read_whole(folder: Path, last: str, read: Callable[[], Found]) -> Found:
         try:
             found = read()
         except (OSError, LongtailError):
-            # In this order: what has come since then must be seen by the second.
+            # In this order: a folder that came after the first look is seen by the second.
             may_come = _is_between_two(folder, last) and time.monotonic() < patience
             if not may_come and _version_of(folder / last) == before:
                 raise

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from longtail.kernels.arrays import read_only
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
+__all__ = ["hold_read_only", "make_read_only", "read_only_parts"]
 
-__all__ = ["hold_read_only", "read_only_parts"]
+_OWN_OR_MATRICES = ("longtail.", "scipy.sparse.")
 
 
 def hold_read_only(part: object, dtypes: Mapping[str, type[np.generic]]) -> None:
@@ -58,3 +60,37 @@ def read_only_parts(
     False
     """
     return {name: read_only(array, dtypes[name]) for name, array in arrays.items()}
+
+
+def make_read_only(part: object) -> None:
+    """Make all arrays of a part of a model read-only, however deep they are in it.
+
+    Kernels are compiled anew for arrays that may be written, and numpy restores all arrays so. What
+    neither this package nor scipy has made, such as a scorer of a user's, is left as it is.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> import numpy as np
+    >>> from longtail.kernels.rows import Rows
+    >>> from longtail.held_arrays import make_read_only
+    >>> rows = pickle.loads(pickle.dumps(Rows(np.eye(2), np.ones(2))))
+    >>> make_read_only({"rows": rows})
+    >>> rows.values.flags.writeable
+    False
+    """
+    pending: list[Any] = [part]
+    seen: set[int] = set()
+    while pending:
+        one = pending.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, np.ndarray):
+            one.flags.writeable = False
+        elif isinstance(one, (tuple, list)):
+            pending.extend(one)
+        elif isinstance(one, dict):
+            pending.extend(one.values())
+        elif type(one).__module__.startswith(_OWN_OR_MATRICES):
+            pending.extend(getattr(one, "__dict__", {}).values())

@@ -25,10 +25,6 @@ def with_prefix(prefix: str, arrays: Mapping[str, T]) -> dict[str, T]:
         In a model folder, what is before a slash is the name of a file: ``"encoder/"``.
     arrays : mapping of str to array or tensor
 
-    Returns
-    -------
-    dict of str to array or tensor
-
     Examples
     --------
     >>> from longtail.named_parts import with_prefix
@@ -40,12 +36,6 @@ def with_prefix(prefix: str, arrays: Mapping[str, T]) -> dict[str, T]:
 
 def without_prefix(prefix: str, arrays: Mapping[str, T]) -> dict[str, T]:
     """Return the arrays of one part by its own names: the way back from `with_prefix`.
-
-    Parameters
-    ----------
-    prefix : str
-    arrays : mapping of str to array or tensor
-        Those of all parts.
 
     Returns
     -------
@@ -70,10 +60,6 @@ def joined_parts(parts: Mapping[str, Mapping[str, T]], separator: str) -> dict[s
     parts : mapping of str to (mapping of str to array or tensor)
     separator : str
         A slash in model folders, a dot in the state of a training.
-
-    Returns
-    -------
-    dict of str to array or tensor
 
     Examples
     --------

@@ -22,6 +22,7 @@ from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, interruptible
 from longtail.evaluation import evaluate_model
 from longtail.explain import Explanation, explain
+from longtail.held_arrays import make_read_only
 from longtail.kernels.jit import n_usable_threads
 from longtail.label_changes.changes import with_labels, without_labels
 from longtail.label_changes.renamed import with_names
@@ -31,7 +32,6 @@ from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.named_parts import with_prefix
 from longtail.restoring import check_kept, parts_in
 from longtail.restriction import Restriction, check_threshold
-from longtail.unpickled import make_read_only
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -466,10 +466,6 @@ def load(path: str | Path, *, verify: bool = False) -> Predictor:
         A model folder.
     verify : bool
         Compare the checksum of every file first, whatever the recipe, which reads them all.
-
-    Returns
-    -------
-    Predictor
 
     Raises
     ------

@@ -86,7 +86,9 @@ def _parts_in(folder: ModelFolder) -> PredictorParts:
     """See `parts_in`."""
     manifest, arrays = folder.manifest, folder.arrays
     try:
-        if not _checks_all_it_reads(manifest["scorer"]):
+        if manifest["scorer"]["kind"] != "compiled":
+            # Kernels of other recipes trust ids, which damaged arrays would lead out of the tables.
+            # The default recipe's compare every id: its tables need not be read before their use.
             folder.check_arrays()
         parts = PredictorParts(
             scorer=scorer_from(manifest["scorer"], arrays),
@@ -121,15 +123,6 @@ def _parts_in(folder: ModelFolder) -> PredictorParts:
             "of a later version. Upgrade longtail, or train the model again."
         ) from error
     return parts
-
-
-def _checks_all_it_reads(config: Mapping[str, Any]) -> bool:
-    """Tell whether damaged arrays cannot lead the scorer of a model folder out of its tables.
-
-    The default recipe's kernels compare every id with the table that it points into, so that its
-    tables need not be read before they are used. Those of other recipes trust what they are given.
-    """
-    return bool(config["kind"] == "compiled")
 
 
 def _vectorizer_from(config: Mapping[str, Any] | None, arrays: Arrays) -> TextVectorizer | None:

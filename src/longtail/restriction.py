@@ -31,7 +31,7 @@ __all__ = ["Restriction", "check_threshold", "ranked_candidates"]
 
 MOST_GIVEN = 1_000  # labels that are scored whether or not the search finds them
 MOST_REFUSED = 1_000  # labels beyond those wanted that a scorer is asked for
-LEAST_STEP = 1e-3  # of a score, between the last label found and the first that was not
+LEAST_STEP = 1e-3  # of a score, from the last label that was found to the first that was not
 PAIRS_AT_ONCE = 400_000  # of a point and a candidate, held in memory together
 
 
@@ -39,13 +39,13 @@ PAIRS_AT_ONCE = 400_000  # of a point and a candidate, held in memory together
 class Restriction:
     """Which labels may be in an answer.
 
-    A restriction takes labels away and changes nothing else: a candidate keeps the
-    probability that it has without one. Up to 1,000 allowed labels are all answered by the default
-    recipe, and by those of NGAME's family but around a transformer: those that the search would not
-    find below those that it finds. Of more, and by all others, those among the first `k` and 1,000
-    more of an answer, so that 1,000 masked labels leave room for k others. A label that would not
-    be found is scored because it is allowed: its probability is not the one that it has at the end
-    of a very long answer.
+    A restriction takes labels away and changes nothing else: a candidate keeps the probability that
+    it has without one. The default recipe, and those of NGAME's family without a transformer,
+    answer all of up to 1,000 allowed labels; those that the search does not find come below those
+    that it finds. If more are allowed, and with all other recipes, an answer has the labels that
+    are allowed among its first `k` and 1,000 more, so that 1,000 masked labels leave room for k
+    others. A label that is scored only because it is allowed does not get the probability that it
+    has at the end of a very long answer.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Restriction:
         InputError
             If these are no lists of names, there is no label of a name, or `allowed` is empty.
         """
-        # Most queries: nothing may cost time.
+        # Most queries have no restriction, and none of the time below must be spent on them.
         if allowed is None and isinstance(masked, tuple) and not masked:
             return None
         allowed_ids = None if allowed is None else _ids(space, allowed)
@@ -177,7 +177,7 @@ def ranked_candidates(
         return labels, scores
     wider = compiled.finding_also(given)
     all_labels, all_scores = wider.candidates(bags, n_threads)
-    # The blend weighs a label against the others, so what is found is scored among itself.
+    # The blend compares candidates: those that were found keep the scores that they have alone.
     is_found = (all_labels[:, :, None] == labels[:, None]).any(axis=2)
     others = np.where(is_found, np.int32(-1), all_labels)
     labels = np.concatenate([labels, others], axis=1)

@@ -57,9 +57,10 @@ __all__ = [
     "whole_rows",
 ]
 
-# Labels with a weight for a word: of more, the weights are kept with the labels. A text adds up all
-# weights of its rare words, and looks at a twentieth of few labels, a thousandth of many; of very
-# few at nearly all, with whatever is kept there.
+# A word for which more labels than this have a weight is common: its weights are kept with the
+# labels, those of rare words with the word. A text adds up all weights of its rare words, but looks
+# at the weights of its common words for the labels alone that are scored: a twentieth of few
+# labels, a thousandth of many, and nearly all of very few.
 FEWEST_RARE, MOST_RARE, MOST_RARE_SHARE = 200, 1000, 0.05
 _LAST_INT32 = np.iinfo(np.int32).max
 _ROWS_AT_ONCE = 4096

@@ -35,7 +35,7 @@ class Spares(Generic[Spare]):
     def taken(self, make: Callable[[], Spare]) -> Spare:
         """Return a spare piece, for the caller alone, or else a new one."""
         try:
-            return self._free.pop()  # one call: nobody else gets the same
+            return self._free.pop()  # one call: no other thread gets the same
         except IndexError:
             return make()
 

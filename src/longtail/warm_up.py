@@ -16,12 +16,7 @@ N_ANSWERED = 20
 
 
 def warm_up(model: Predictor) -> None:
-    """Answer single points, a batch, and an explanation.
-
-    Parameters
-    ----------
-    model : Predictor
-    """
+    """Answer single points, a batch, and an explanation."""
     if model.vectorizer is None:
         rows = csr_array(np.eye(min(2, model.n_features), model.n_features, dtype=np.float32))
         for points in (rows[:1], rows):

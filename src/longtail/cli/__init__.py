@@ -56,17 +56,7 @@ _OPTIONS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Those of the process by default.
-
-    Returns
-    -------
-    int
-        The exit code.
+    """Run one command, by default that of this process, and return its exit code.
 
     Examples
     --------
@@ -75,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     2
     """
     _make_streams_safe()
-    # The system takes all memory back at once. To look for garbage in it takes half a second.
+    # At exit the system frees all memory; to collect garbage before that would take half a second.
     atexit.register(gc.freeze)
     with _written_whole(), stoppable() as stops, heard_by(notice), _warnings_as_notices():
         try:
@@ -93,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except Exception:
             if not stops:
                 raise
-            notice(STOPPED)  # which broke something that does not expect it
+            notice(STOPPED)  # the interrupt made something fail that does not expect one
             return code_of(stops[-1])
 
 
@@ -173,15 +163,15 @@ def _written_whole() -> Iterator[None]:
     if not isinstance(usual, io.TextIOWrapper) or not isinstance(usual.buffer, io.RawIOBase):
         yield
         return
-    buffer = io.BufferedWriter(usual.buffer, buffer_size=1)  # which writes on, and holds nothing
+    buffer = io.BufferedWriter(usual.buffer, buffer_size=1)  # passes each write on at once
     sys.stdout = io.TextIOWrapper(buffer, usual.encoding, usual.errors, write_through=True)
     try:
         yield
     finally:
         whole, sys.stdout = sys.stdout, usual
-        with suppress(OSError):  # it was told before
+        with suppress(OSError):  # an error that was reported before
             whole.detach()
-            buffer.detach()  # or it would close what is not its own
+            buffer.detach()  # or it would close the process's own stream
 
 
 def _occupy_streams() -> None:

@@ -1,38 +1,77 @@
-"""Where the lines of answers go: standard output, a pipe, or a file that can be resumed."""
+"""Where answers go: standard output, a pipe, or a file that the next run goes on with.
+
+It goes on behind the last block that is complete.
+"""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import io
+import json
+import os
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from longtail.cli.files import is_stdout
+import msgspec
+
+from longtail import __version__
+from longtail.amounts import counted
+from longtail.cli.files import check_output, is_stdout
+from longtail.cli.one_at_a_time import lock
 from longtail.cli.points import is_read_again
-from longtail.cli.resuming import resuming
-from longtail.data.paths import is_device, replacing
+from longtail.data.files import is_device, replacing
+from longtail.errors import LongtailError
+from longtail.log import LOG
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
-    from longtail.cli.resuming import BlockWriter
+__all__ = ["BlockWriter", "PlainOutput", "digest_of", "identity_of", "opened", "resuming"]
 
-__all__ = ["PlainOutput", "opened"]
+
+@contextmanager
+def opened(
+    output: Path | None, source: str, settings: Mapping[str, Any]
+) -> Iterator[BlockWriter | PlainOutput]:
+    """Open an output; a file takes its name once it is complete.
+
+    Parameters
+    ----------
+    output : Path or None
+        None, as ``-``, is standard output.
+    source : str
+        What is answered: a file, or ``-``.
+    settings : mapping
+        What else the answers depend on: see `identity_of`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from longtail.cli.answer_output import opened
+    >>> path = Path(tempfile.mkdtemp(), "answers.jsonl")
+    >>> with opened(path, "points.txt", {"top_k": 5}) as output:
+    ...     output.write(b'{"labels": []}', n_points=1, n_without=1)
+    >>> path.read_text()
+    '{"labels": []}'
+    """
+    if output is None or is_stdout(output):
+        yield PlainOutput(sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    elif is_device(output) or not is_read_again(source):
+        # A pipe cannot be read a second time, and what was written to one cannot be cut off.
+        with replacing(output) as stream:
+            yield PlainOutput(stream)
+    else:
+        with resuming(output, identity_of(source, **settings)) as writer:
+            yield writer
 
 
 class PlainOutput:
     """An output that cannot be resumed; all else is as in a `BlockWriter`.
-
-    Parameters
-    ----------
-    stream : binary stream
-
-    Attributes
-    ----------
-    n_blocks_before, n_points_before : int
-        0.
-    n_points, n_without : int
-        Points that are written in all, and those of them without a label.
 
     Examples
     --------
@@ -55,40 +94,221 @@ class PlainOutput:
         self.n_without += n_without
 
 
-@contextmanager
-def opened(
-    output: Path | None, source: str, identity: Callable[[], dict[str, Any]]
-) -> Iterator[BlockWriter | PlainOutput]:
-    """Open an output; a file takes its name once it is complete.
+class _Progress(msgspec.Struct):
+    """What stands beside a partial file."""
+
+    identity: dict[str, Any]
+    n_blocks: int = 0
+    n_points: int = 0
+    n_bytes: int = 0
+    n_without: int = 0
+
+
+class BlockWriter:
+    """Appends blocks to a partial file and keeps beside it how far it is whole.
 
     Parameters
     ----------
-    output : Path or None
-        None, as ``-``, is standard output.
-    source : str
-        What is answered: a file, or ``-``.
-    identity : callable
-        Returns what `resuming` tells one run from another by. It is asked only where an output can
-        be gone on with: a pipe has no size, nor a time of change.
+    stream : binary stream
+        The partial file, at its end.
+    progress_path : Path
+    progress : _Progress
+    is_packed : bool
+        Write each block as a gzip member of its own.
+
+    Attributes
+    ----------
+    n_blocks_before, n_points_before : int
+        Blocks and points that an earlier run has written.
+    """
+
+    def __init__(
+        self, stream: IO[bytes], progress_path: Path, progress: _Progress, *, is_packed: bool
+    ) -> None:
+        self._stream = stream
+        self._path = progress_path
+        self._progress = progress
+        self._is_packed = is_packed
+        self.n_blocks_before, self.n_points_before = progress.n_blocks, progress.n_points
+
+    @property
+    def n_points(self) -> int:
+        """Points that are written in all."""
+        return self._progress.n_points
+
+    @property
+    def n_without(self) -> int:
+        """Points without a label that are written in all."""
+        return self._progress.n_without
+
+    def write(self, block: bytes, n_points: int, n_without: int = 0) -> None:
+        """Append the lines of some points, so many of them without a label."""
+        data = gzip.compress(block, compresslevel=6, mtime=0) if self._is_packed else block
+        self._stream.write(data)
+        self._stream.flush()
+        self._progress.n_blocks += 1
+        self._progress.n_points += n_points
+        self._progress.n_without += n_without
+        self._progress.n_bytes += len(data)
+        with replacing(self._path) as stream:
+            stream.write(msgspec.json.encode(self._progress))
+
+
+def identity_of(file: str, **settings: Any) -> dict[str, Any]:
+    """Return what an output depends on, as JSON values: it is resumed only where all is the same.
+
+    Parameters
+    ----------
+    file : str
+        The input. Its size and time of change stand for its content.
+    **settings
+        Whatever else the output depends on, such as the model, by its checksum.
+    """
+    status = Path(file).stat()
+    name = os.fsencode(Path(file).resolve()).decode(errors="backslashreplace")  # may be no UTF-8
+    return {
+        "longtail": __version__,
+        "file": [name, status.st_size, status.st_mtime_ns],
+        **settings,
+    }
+
+
+def digest_of(value: object) -> str:
+    """Return a short name of a JSON value.
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from longtail.cli.answer_output import opened
-    >>> path = Path(tempfile.mkdtemp(), "answers.jsonl")
-    >>> with opened(path, "points.txt", lambda: {"top_k": 5}) as output:
-    ...     output.write(b'{"labels": []}', n_points=1, n_without=1)
-    >>> path.read_text()
-    '{"labels": []}'
+    >>> from longtail.cli.answer_output import digest_of
+    >>> digest_of(["red", "white"])
+    'baddb4f61983'
     """
-    if output is None or is_stdout(output):
-        yield PlainOutput(sys.stdout.buffer)
-        sys.stdout.buffer.flush()
-    elif is_device(output) or not is_read_again(source):
-        # What a pipe gave cannot be read again, nor what it got be taken back.
-        with replacing(output) as stream:
-            yield PlainOutput(stream)
-    else:
-        with resuming(output, identity()) as writer:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
+
+
+@contextmanager
+def resuming(path: Path, identity: dict[str, Any]) -> Iterator[BlockWriter]:
+    """Open an output that takes its name once it is complete.
+
+    If the run is stopped, what is written stays in a hidden file beside it, and the next run of the
+    same identity goes on there. One of another identity says what differs and begins anew; what it
+    found is kept under another name, where a run of that identity finds it. After wrong input a
+    hidden file is removed.
+
+    Parameters
+    ----------
+    path : Path
+        A name that ends in ``.gz`` is compressed.
+    identity : dict
+        See `identity_of`.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written, or another run is writing it now.
+
+    Examples
+    --------
+    The first run is stopped after a block; the second, of the same identity, goes on behind it.
+
+    >>> import contextlib, pathlib, tempfile
+    >>> from longtail.cli.answer_output import resuming
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "answers.jsonl")
+    ...     with contextlib.suppress(KeyboardInterrupt), resuming(path, {"k": 5}) as writer:
+    ...         writer.write(b"first, ", n_points=1)
+    ...         raise KeyboardInterrupt
+    ...     with resuming(path, {"k": 5}) as writer:
+    ...         writer.write(b"second", n_points=1)
+    ...     writer.n_points_before, writer.n_points, path.read_bytes()
+    (1, 2, b'first, second')
+    """
+    check_output(path)
+    target = path.resolve()
+    partial, beside = _hidden(target)
+    with _alone_in(partial, path):
+        _set_aside(target, identity)
+    with _alone_in(partial, path) as stream:
+        progress = _resumed(stream, beside, identity)
+        writer = BlockWriter(stream, beside, progress, is_packed=path.suffix == ".gz")
+        try:
             yield writer
+            partial.replace(target)
+            beside.unlink(missing_ok=True)
+        except BaseException as error:
+            if isinstance(error, LongtailError) or not writer.n_points:
+                partial.unlink(missing_ok=True)
+                beside.unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def _alone_in(partial: Path, path: Path) -> Iterator[IO[bytes]]:
+    """Open a partial file, and keep other runs away until it is closed."""
+    taken = f"Another run is writing {path} now. Wait until it is done, or name another output."
+    with partial.open("ab") as stream:
+        # Another run may have completed and renamed the file just now, which `lock` finds out.
+        lock(stream.fileno(), partial, taken)
+        yield stream
+
+
+def _hidden(target: Path, mark: str = "") -> tuple[Path, Path]:
+    """Return where the answers and the progress of an output that is not complete are kept."""
+    name = f".{target.name}{mark}.partial"
+    return target.with_name(name), target.with_name(f"{name}.json")
+
+
+def _set_aside(target: Path, identity: dict[str, Any]) -> None:
+    """Put what a run of another identity has left under another name, and take up one's own."""
+    partial, beside = _hidden(target)
+    earlier = _progress_of(beside)
+    if earlier is not None and earlier.identity != identity and earlier.n_points:
+        kept, kept_beside = _hidden(target, f".{digest_of(earlier.identity)}")
+        beside.replace(kept_beside)
+        partial.replace(kept)
+        LOG.warning(
+            "An earlier run of %s stopped after %s, with %s. This one starts over. What was "
+            "answered is in %s, from which the earlier command resumes; delete it if you no "
+            "longer need it.",
+            target,
+            counted(earlier.n_points, "point"),
+            _differences(identity, earlier.identity),
+            kept,
+        )
+    own, own_beside = _hidden(target, f".{digest_of(identity)}")
+    if (earlier is None or earlier.identity != identity) and own_beside.exists() and own.exists():
+        own.replace(partial)
+        own_beside.replace(beside)
+
+
+def _differences(own: dict[str, Any], other: dict[str, Any]) -> str:
+    """Say what another identity has that one's own has not."""
+    words = {
+        "longtail": "another version of longtail",
+        "model": "another model",
+        "file": "another input, or one that was changed since",
+        "allowed": "other --allowed labels",
+        "masked": "other --masked labels",
+    }
+    return "; ".join(
+        words.get(key, f"--{key.replace('_', '-')} {other.get(key)}, not {own.get(key)}")
+        for key in {**own, **other}
+        if own.get(key) != other.get(key)
+    )
+
+
+def _resumed(stream: IO[bytes], beside: Path, identity: dict[str, Any]) -> _Progress:
+    """Return how far an earlier run of the same identity came, and cut off what lies behind."""
+    progress = _progress_of(beside)
+    n_bytes_there = stream.seek(0, io.SEEK_END)
+    if progress is None or progress.identity != identity or progress.n_bytes > n_bytes_there:
+        progress = _Progress(identity)
+    stream.truncate(progress.n_bytes)
+    return progress
+
+
+def _progress_of(beside: Path) -> _Progress | None:
+    """Return how far an earlier run came; None if there was none."""
+    try:
+        return msgspec.json.decode(beside.read_bytes(), type=_Progress)
+    except (OSError, msgspec.DecodeError):
+        return None

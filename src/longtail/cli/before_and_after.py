@@ -37,7 +37,7 @@ def add_comparison_arguments(parser: argparse.ArgumentParser) -> None:
 def comparison_set(model: Predictor, arguments: argparse.Namespace) -> Dataset | None:
     """Return the labelled points that ``--test`` names, if it does, before any work is done."""
     options = ["labels", "label_pairs", "format", "labels_column", "label_separator"]
-    if "texts" not in arguments:  # which are read by a column of that name, too
+    if "texts" not in arguments:  # else the column is that of --texts, too
         options.append("text_column")
     check_file_of(arguments, "test", options)
     check_inputs(arguments.test, arguments.labels, arguments.label_pairs)

@@ -68,11 +68,6 @@ def check_first_places(arguments: Sequence[str]) -> None:
     Only what stands right behind the command is looked at. What is further back, or is no option's
     value for sure, the command finds out itself.
 
-    Parameters
-    ----------
-    arguments : sequence of str
-        Those of the process.
-
     Raises
     ------
     LongtailError

@@ -6,16 +6,18 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from longtail.cli.compiled_code import places_of_code
+from longtail import kernels
 from longtail.cli.notices import notice
 from longtail.cli.output import result
 from longtail.cli.quick_imports import quick_imports
+from longtail.errors import InputError
+from longtail.kernels.code_cache import code_folders
 from longtail.recipes.names import DEFAULT_RECIPE, recipe
 
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["add_arguments", "run_command"]
+__all__ = ["add_arguments", "places_of_code", "run_command"]
 
 EXAMPLE = "longtail compile"
 
@@ -37,3 +39,31 @@ def run_command(arguments: argparse.Namespace) -> int:
         rehearse(Path(folder))
     result(f"The code that the default recipe trains and answers with is in {places_of_code()}.")
     return 0
+
+
+def places_of_code() -> str:
+    """Name the folders that compiled code is taken from and kept in.
+
+    Raises
+    ------
+    InputError
+        If there are none, or what this process has compiled could not be kept.
+
+    Examples
+    --------
+    >>> from longtail.cli.compile import places_of_code
+    >>> "longtail" in places_of_code()
+    True
+    """
+    folders = code_folders(Path(kernels.__file__).parent)
+    if not folders.readable:
+        raise InputError(
+            "There is no folder to keep compiled code in. Set NUMBA_CACHE_DIR to one that may be "
+            "written to."
+        )
+    if folders.faults:
+        raise InputError(
+            f"Not all code could be kept in {folders.writable}: {folders.faults[0]}. Mend that, or "
+            "set NUMBA_CACHE_DIR to another folder; then run the same command again."
+        )
+    return " and ".join(map(str, folders.readable))

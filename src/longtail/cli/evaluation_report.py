@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from longtail.amounts import bytes_text, counted, time_text
+from longtail.cli.files import TRAINING, reading_training
 from longtail.cli.metric_tables import FREQUENCY_K, labels_by_frequency
-from longtail.cli.training_document import TRAINING, reading_training
 from longtail.metrics import at_thresholds, by_probability
 from longtail.model_folder import ModelFolder
 from longtail.report import sections

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longtail.cli.commands import check_file
 from longtail.cli.output import result
-from longtail.data.paths import STDIN, check_place, is_device, replacing
-from longtail.errors import InputError
+from longtail.data.files import STDIN, check_place, is_device, replacing
+from longtail.errors import RETRAIN, InputError, ModelFolderError
 from longtail.model_folder import check_outside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["check_inputs", "check_output", "is_stdout", "write_json"]
+__all__ = [
+    "TRAINING",
+    "check_inputs",
+    "check_output",
+    "is_stdout",
+    "reading_training",
+    "write_json",
+]
+
+TRAINING = "training.json"  # in a model folder, how training went
 
 _STDOUT = "-"
 
@@ -121,3 +131,26 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
         return
     with replacing(path) as stream:
         stream.write(f"{text}\n".encode())
+
+
+@contextmanager
+def reading_training(folder: Path) -> Iterator[None]:
+    """Raise ModelFolderError where the document lacks what is read of it.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from longtail.cli.files import reading_training
+    >>> with reading_training(Path("model")):
+    ...     {}["wall_seconds"]
+    Traceback (most recent call last):
+        ...
+    longtail.errors.ModelFolderError: model/training.json says something else than how training ...
+    """
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ModelFolderError(
+            f"{folder / TRAINING} says something else than how training went "
+            f"({error!r:.80}). It may be of another version. {RETRAIN}"
+        ) from error

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.amounts import bytes_text, counted, time_text
-from longtail.cli.compiled_code import places_of_code
+from longtail.cli.compile import places_of_code
+from longtail.cli.files import TRAINING, reading_training
 from longtail.cli.near_names import check_label_names, near_names
 from longtail.cli.output import result, short, table
-from longtail.cli.training_document import TRAINING, reading_training
 from longtail.compiled.blended import compiled_of
 from longtail.compiled.scorer import CompiledScorer
 from longtail.compiled.search_recall import label_recall, n_queries

@@ -59,16 +59,11 @@ def code_of(stop: KeyboardInterrupt) -> int:
 
 @contextmanager
 def stoppable() -> Iterator[list[KeyboardInterrupt]]:
-    """Let Ctrl-C, SIGTERM and SIGHUP raise an exception, and keep it.
+    """Let Ctrl-C, SIGTERM and SIGHUP raise an exception, and yield a list of those that came.
 
     Compilers and clean-ups lose it, and fail in some other way. What is raised within a
     ``__del__``, where Python drops it, is raised once more. Without a handler SIGTERM ends the
     process where it is; or not at all, as the first process of a container.
-
-    Yields
-    ------
-    list of KeyboardInterrupt
-        Those that came.
     """
     came: list[KeyboardInterrupt] = []
 
@@ -98,7 +93,7 @@ def _raised_again(came: Sequence[KeyboardInterrupt]) -> Iterator[None]:
             before(dropped)
             return
         number = _STOPS[type(ours)]
-        # Later: now it would be raised in here, and dropped as well.
+        # Later: sent now, it would be raised within this hook, and dropped again.
         timers.append(threading.Timer(_SECONDS_UNTIL_AGAIN, os.kill, (os.getpid(), number)))
         timers[-1].daemon = True
         timers[-1].start()
@@ -120,7 +115,7 @@ def nothing_to_lose() -> Iterator[None]:
     """
 
     def leave(*_: object) -> NoReturn:
-        os.write(2, f"{STOPPED}\n".encode())  # to write to sys.stderr could wait for itself
+        os.write(2, f"{STOPPED}\n".encode())  # sys.stderr may be locked by what was interrupted
         os._exit(code_of(KeyboardInterrupt()))
 
     with _handled(signal.SIGINT, leave):

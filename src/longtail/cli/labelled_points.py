@@ -58,12 +58,6 @@ def add_test_arguments(parser: argparse.ArgumentParser) -> None:
 def labelled_points(model: Predictor, arguments: argparse.Namespace) -> Dataset:
     """Read a test set in the model's label ids, and say how many of its labels the model has.
 
-    Parameters
-    ----------
-    model : Predictor
-    arguments : argparse.Namespace
-        ``test`` and what `add_test_arguments` declares.
-
     Raises
     ------
     InputError

@@ -17,8 +17,7 @@ from longtail.cli.own_columns import (
     check_file_of,
     columns_as_in_training,
 )
-from longtail.cli.parser import HintingParser, OnlyOnce
-from longtail.cli.words import word
+from longtail.cli.parser import HintingParser, OnlyOnce, word
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
 from longtail.data.input_notes import warn

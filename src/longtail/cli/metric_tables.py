@@ -43,16 +43,7 @@ FREQUENCY_K = max(USUAL_PLACES)  # the k of what each part of the labels contrib
 
 
 def metrics_table(metrics: dict[str, float], n_points: int, places: Sequence[int]) -> list[str]:
-    """Return the lines that are shown of the metrics that `evaluate` has returned.
-
-    Parameters
-    ----------
-    metrics : dict of str to float
-        In percent; with ``points_per_second`` beside them.
-    n_points : int
-    places : sequence of int
-        The k of P@k and the like.
-    """
+    """Return the lines that are shown of the metrics that `evaluate` has returned."""
     rows = [
         [name, *(f"{metrics[f'{name}@{k}']:.2f}" for k in places)]
         for name in ("P", "nDCG", "PSP", "PSnDCG")

@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longtail.cli.notices import notice
+from longtail.cli.parser import word
 from longtail.cli.points import is_read_again
-from longtail.cli.words import word
 from longtail.data.columns import USUAL, Columns, check_columns
+from longtail.data.files import numbered_lines
 from longtail.data.formats import format_for_reading
-from longtail.data.json_labels import object_in
-from longtail.data.kept import ANSWER_NAMES
+from longtail.data.json_lines import object_in
+from longtail.data.kept_columns import ANSWER_NAMES
 from longtail.data.line_kinds import PLAIN
-from longtail.data.paths import numbered_lines
 from longtail.errors import InputError, source_name
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
 
-    from longtail.data.kept import Kept
+    from longtail.data.kept_columns import Kept
     from longtail.predictor import Predictor
 
 __all__ = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import importlib
+import os
 import shlex
 import sys
 from itertools import pairwise, takewhile
@@ -15,10 +16,42 @@ from longtail.cli.interrupts import nothing_to_lose
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["CommandParser", "HintingParser", "OnlyOnce"]
-
+__all__ = ["CommandParser", "HintingParser", "OnlyOnce", "is_utf8", "word"]
 
 _SEVERAL = {"+", "*"}  # values of one place, in words of argparse
+
+
+def word(argument: str) -> str:
+    r"""Return an argument as it was typed, where the system's locale is no UTF-8.
+
+    With such a locale (``LC_ALL=POSIX`` and ``PYTHONUTF8=0``) Python hands each byte of a letter
+    on as half a character. Paths must stay so: the system is asked for them in the same way. What
+    is no UTF-8 at all stays so, too.
+
+    Examples
+    --------
+    >>> from longtail.cli.parser import word
+    >>> word("wei\udcc3\udc9f"), word("red")
+    ('weiß', 'red')
+    """
+    if is_utf8(argument):
+        return argument
+    try:
+        return os.fsencode(argument).decode("utf-8")
+    except UnicodeError:
+        return argument
+
+
+def is_utf8(argument: str) -> bool:
+    r"""Tell whether an argument can be written as UTF-8, which half characters cannot.
+
+    Examples
+    --------
+    >>> from longtail.cli.parser import is_utf8
+    >>> is_utf8("weiß"), is_utf8("wei\udcdf")
+    (True, False)
+    """
+    return argument.encode(errors="replace").decode() == argument
 
 
 class OnlyOnce(argparse.Action):
@@ -51,13 +84,7 @@ class OnlyOnce(argparse.Action):
 
 
 class HintingParser(argparse.ArgumentParser):
-    """A parser that says what was probably meant where it cannot read something.
-
-    Parameters
-    ----------
-    **settings
-        Those of `argparse.ArgumentParser`.
-    """
+    """A parser that says what was probably meant where it cannot read something."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)  # --k would be --keep, not --top-k
@@ -140,15 +167,7 @@ class HintingParser(argparse.ArgumentParser):
 
 
 class CommandParser(HintingParser):
-    """A parser that asks a command's module for the options once the command is chosen.
-
-    Parameters
-    ----------
-    module : str
-        The module.
-    **settings
-        Those of `argparse.ArgumentParser`.
-    """
+    """A parser that asks a command's module for the options once the command is chosen."""
 
     def __init__(self, *, module: str, **settings: Any) -> None:
         super().__init__(

@@ -9,31 +9,28 @@ from longtail.cli.notices import warning
 from longtail.data.blocks import POINTS_AT_ONCE, Points, blocks_of, n_points_of
 from longtail.data.columns import USUAL
 from longtail.data.fasttext import parse_line
+from longtail.data.files import STDIN, decode_line, numbered_lines
 from longtail.data.formats import FORMATS, suffix_of
 from longtail.data.input_notes import InputNotes
 from longtail.data.json_lines import JsonRows, keys_of
 from longtail.data.line_kinds import PLAIN, SPARSE, told_by_first
 from longtail.data.matrix_files import is_matrix_file
-from longtail.data.paths import STDIN, decode_line, numbered_lines
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.data.unlabelled import check_kind, read_points
 from longtail.errors import DataFormatError, Remedy, source_name
-from longtail.progress import bar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     import numpy as np
     from numpy.typing import NDArray
 
     from longtail.data.columns import Columns
-    from longtail.data.kept import Kept
+    from longtail.data.kept_columns import Kept
     from longtail.predictor import Predictor
-    from longtail.restriction import Restriction
 
 __all__ = [
     "AnsweredBlock",
-    "answered",
     "is_read_again",
     "n_features_of",
     "points_in",
@@ -58,43 +55,6 @@ class AnsweredBlock(NamedTuple):
     points: Points
     ids: NDArray[np.int32]
     scores: NDArray[np.float32]
-
-
-def answered(
-    model: Predictor,
-    blocks: Iterable[Points],
-    k: int,
-    *,
-    n_points: int | None,
-    title: str,
-    n_done: int = 0,
-    restriction: Restriction | None = None,
-) -> Iterator[AnsweredBlock]:
-    """Predict block after block and show progress on standard error.
-
-    Parameters
-    ----------
-    model : Predictor
-    blocks : iterable of TextColumn or csr_array
-    k : int
-    n_points : int or None
-        All points, if that is known, for the time left.
-    title : str
-        What the bar is called.
-    n_done : int
-        Points that an earlier run has answered; `blocks` begins behind them.
-    restriction : Restriction, optional
-        Which labels may be answered.
-
-    Yields
-    ------
-    AnsweredBlock
-    """
-    with bar(title, n_points, unit=" points", initial=n_done) as shown:
-        for points in blocks:
-            ids, scores = model.predict_topk(points, k, restriction=restriction)
-            yield AnsweredBlock(points, ids, scores)
-            shown.update(len(ids))
 
 
 def points_in(

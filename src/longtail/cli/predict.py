@@ -3,42 +3,45 @@
 from __future__ import annotations
 
 import shlex
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longtail.amounts import counted
-from longtail.cli.answer_lines import check_kind_of, check_names, delimiter_of, lines_of
-from longtail.cli.answer_output import opened
+from longtail.cli.answer_formats import (
+    check_kind_of,
+    check_names,
+    delimiter_of,
+    is_matrix,
+    lines_of,
+    write_scores,
+)
+from longtail.cli.answer_output import digest_of, opened
 from longtail.cli.files import check_inputs, check_output, is_stdout
 from longtail.cli.near_names import check_label_names
 from longtail.cli.notices import notice
 from longtail.cli.output import one_line, result
 from longtail.cli.own_columns import add_column_arguments, columns_of_points
-from longtail.cli.parser import OnlyOnce
-from longtail.cli.points import answered, points_in
-from longtail.cli.resuming import digest_of, identity_of
-from longtail.cli.score_matrix import is_matrix, write_scores
-from longtail.cli.words import is_utf8, word
+from longtail.cli.parser import OnlyOnce, is_utf8, word
+from longtail.cli.points import AnsweredBlock, points_in
 from longtail.data.formats import FORMATS
-from longtail.data.kept import Kept
+from longtail.data.kept_columns import Kept
 from longtail.data.label_space import LabelSpace
 from longtail.data.line_kinds import PLAIN
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, source_name
 from longtail.model_folder import ModelFolder
 from longtail.predictor import LARGEST_K, Predictor
+from longtail.progress import bar
 from longtail.restriction import Restriction, check_threshold
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from longtail.cli.points import AnsweredBlock
     from longtail.data.blocks import Points
     from longtail.data.columns import Columns
-    from longtail.data.kept import Value
+    from longtail.data.kept_columns import Value
 
 __all__ = ["add_arguments", "run_command"]
 
@@ -225,19 +228,19 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace, checksum: str)
     blocks, n_points = points_in(
         model, arguments.file, format_name=arguments.format, columns=columns, kept=kept
     )
-    ask = partial(
-        answered,
-        model,
-        k=arguments.top_k,
-        n_points=n_points,
-        title="predict",
-        restriction=restriction,
-    )
+
+    def answered(some: Iterator[Points], n_done: int = 0) -> Iterator[AnsweredBlock]:
+        with bar("predict", n_points, unit=" points", initial=n_done) as shown:
+            for points in some:
+                ids, scores = model.predict_topk(points, arguments.top_k, restriction=restriction)
+                yield AnsweredBlock(points, ids, scores)
+                shown.update(len(ids))
+
     if is_matrix(arguments.output):
-        counts = _write_scores(ask(blocks), model, arguments)
+        counts = _write_scores(answered(blocks), model, arguments)
     else:
         settings = _identifying(allowed, masked, columns, kept) | {"model": checksum}
-        counts = _write_lines(ask, blocks, model, arguments, settings, kept)
+        counts = _write_lines(answered, blocks, model, arguments, settings, kept)
     _say_how_many(arguments, *counts)
 
 
@@ -253,7 +256,7 @@ def _write_scores(
 
 
 def _write_lines(
-    ask: Callable[..., Iterator[AnsweredBlock]],
+    answered: Callable[[Iterator[Points], int], Iterator[AnsweredBlock]],
     blocks: Iterator[Points],
     model: Predictor,
     arguments: argparse.Namespace,
@@ -261,23 +264,16 @@ def _write_lines(
     kept: Kept,
 ) -> tuple[int, int]:
     """Write a line a point, but for what an earlier run has written; return the same counts."""
-    identity = partial(
-        identity_of,
-        arguments.file,
-        top_k=arguments.top_k,
-        threshold=arguments.threshold,
-        format=arguments.format,
-        **settings,
-    )
+    options = {name: getattr(arguments, name) for name in ("top_k", "threshold", "format")}
     delimiter = delimiter_of(arguments.output)
-    with opened(arguments.output, arguments.file, identity) as output:
+    with opened(arguments.output, arguments.file, {**options, **settings}) as output:
         n_before = output.n_points_before
         if n_before:
             before = counted(n_before, "point")
             notice(f"Resuming after what an earlier run has answered: {before}.")
         rest = islice(blocks, output.n_blocks_before, None)
-        for block in ask(rest, n_done=n_before):
-            if output.n_points == n_before:  # the first: on the way to it, points were passed over
+        for block in answered(rest, n_before):
+            if output.n_points == n_before:  # the first block: before it, points were skipped
                 kept.take(n_before)
             rows = list(_rows(model, block, arguments.threshold, kept.take(len(block.ids))))
             n_without = sum(not row["labels"] for row in rows)

@@ -43,10 +43,6 @@ def parse_settings(recipe: type[LabelEstimator], pairs: Sequence[str]) -> dict[s
     pairs : sequence of str
         Such as ``"dimension=300"``, ``"char_ngrams=3,5"``, ``"char_ngrams=none"``.
 
-    Returns
-    -------
-    dict
-
     Raises
     ------
     InputError
@@ -109,7 +105,7 @@ def settings_help(recipe: type[LabelEstimator], name: str) -> str:
             "  (what they do is in docstrings, which PYTHONOPTIMIZE=2, or -OO, has dropped)"
         )
     defaults = {field.name: field.default for field in dataclasses.fields(recipe)}
-    for key in dict.fromkeys([*texts, *defaults]):  # as docstrings have them, of bases last
+    for key in dict.fromkeys([*texts, *defaults]):  # in the order of docstrings, bases last
         if key in types:
             lines.append(f"  {key} = {_shown(defaults[key])}")
             text = texts.get(key, "")
@@ -226,7 +222,7 @@ def _documented(docstring: str) -> list[tuple[list[str], str]]:
         if line.startswith(" ") and entries:
             names, text = entries[-1]
             entries[-1] = (names, f"{text} {line.strip()}".strip())
-        else:  # of what is no setting, such as **kwargs, the text goes nowhere
+        else:  # the text of what is no setting, such as **kwargs, is dropped
             match = _PARAMETER.match(line)
             entries.append((match[1].split(", ") if match else [], ""))
     return entries

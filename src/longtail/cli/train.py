@@ -164,7 +164,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     if not _is_later_process():
         return _train(arguments)
     with Path(os.devnull).open("w") as nowhere, redirect_stderr(nowhere), redirect_stdout(nowhere):
-        return _train(arguments)  # what there is to say, the first process says
+        return _train(arguments)  # only the first process says something
 
 
 def _train(arguments: argparse.Namespace) -> int:
@@ -204,7 +204,7 @@ def _read_train_save(
     set_aside = None if arguments.filter is None else _pairs_set_aside(arguments, dataset)
     dataset, set_aside = points_of_rows(dataset, set_aside)
     notice(_statistics(dataset))
-    # Who has a file of labels has settled what they are called.
+    # With a file of labels, their names are as the user wants them.
     if arguments.labels is None and (told := told_of_spellings(dataset.label_space.names or ())):
         notice(told)
     from longtail.cli.training_costs import announce  # noqa: PLC0415 - loads much
@@ -279,7 +279,7 @@ def _checkpoint_folder(model: str) -> Path:
     """Check that model and checkpoints can be written, and return the place of the latter."""
     check_target(model)
     target = Path(model).resolve()
-    # Beside the model; or within, where what is beside it may be on another disk, or gone tomorrow.
+    # Beside the model; or within it, where the place beside it is another disk, or not kept.
     folder = target.with_name(f"{target.name}.checkpoint")
     if is_fixed(target):
         folder = target / ".checkpoint"

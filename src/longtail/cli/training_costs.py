@@ -11,7 +11,7 @@ from longtail.costs.memory_check import (
     Fit,
     advice,
     memory_need,
-    refuse_what_cannot_fit,
+    said_of_shortage,
     savings,
 )
 from longtail.costs.of_recipe import costs_of
@@ -29,13 +29,7 @@ __all__ = ["announce"]
 def announce(estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool) -> None:
     """Say how long training will take and how much memory; refuse what cannot fit.
 
-    Parameters
-    ----------
-    estimator : LabelEstimator
-        Of a recipe whose costs nobody has measured, nothing is said.
-    dataset : Dataset
-    ignore_memory : bool
-        Whether to train all the same.
+    Of a recipe whose costs nobody has measured, nothing is said.
 
     Raises
     ------
@@ -65,13 +59,11 @@ def _warn_of_memory(
     """Warn of what may not fit, and refuse what cannot, unless that is wanted all the same."""
     if need.fit is Fit.FITS:
         return
-    if not ignore_memory:
-        try:
-            refuse_what_cannot_fit(need, dataset, estimator, workload)
-        except TooLargeError as error:
-            raise TooLargeError(
-                f"{error} --set changes settings; --ignore-memory trains regardless."
-            ) from None
+    if need.fit is Fit.CANNOT and not ignore_memory:
+        shortage = said_of_shortage(need, dataset, estimator, workload)
+        raise TooLargeError(
+            f"{shortage} --set changes settings; --ignore-memory trains regardless."
+        )
     certainty = "will" if need.fit is Fit.CANNOT else "may"
     warning(
         f"memory {certainty} not suffice: this process can have "

@@ -24,10 +24,6 @@ SCORE = 1.4e-9  # re-scoring a shortlisted label, times the dimension
 class AstecCosts:
     """See `longtail.costs.estimate.CostModel`.
 
-    Parameters
-    ----------
-    settings : Astec
-
     Examples
     --------
     A batch is scored against the shortlists of its points, however many labels there are.

@@ -29,10 +29,6 @@ OF_WORD, OF_STATE, OF_LOOK = 8, 30, 3
 class AttentionXMLCosts:
     """See `longtail.costs.estimate.CostModel`.
 
-    Parameters
-    ----------
-    settings : AttentionXML
-
     Examples
     --------
     No more labels than the first level may have nodes are scored without a tree.

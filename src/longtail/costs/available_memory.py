@@ -20,11 +20,6 @@ def available_memory() -> int:
     a batch system) leave it, and the limit of its address space. What the system would drop or
     swap out for it counts as free.
 
-    Returns
-    -------
-    int
-        Bytes.
-
     Examples
     --------
     >>> from longtail.costs.available_memory import available_memory
@@ -39,12 +34,7 @@ def available_memory() -> int:
 
 
 def resident_memory() -> int:
-    """Return how many bytes of memory this process has now.
-
-    Returns
-    -------
-    int
-        Bytes; where the system does not tell, those it had at most.
+    """Return how many bytes of memory this process has now, or has had at most, if nothing tells.
 
     Examples
     --------

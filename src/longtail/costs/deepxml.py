@@ -23,10 +23,6 @@ SEARCH = 0.5  # time a dimension, beside that in Astec's graphs, whose vectors a
 class DeepXMLWithCosts:
     """See `longtail.costs.estimate.CostModel`.
 
-    Parameters
-    ----------
-    settings : DeepXMLWith
-
     Examples
     --------
     >>> from longtail.costs.deepxml import DeepXMLWithCosts

@@ -26,10 +26,6 @@ STATES_LEARNT, STATES_CHECKED = 8, 2  # numbers that are kept of a label in a st
 class EnergyCosts:
     """See `longtail.costs.estimate.CostModel`.
 
-    Parameters
-    ----------
-    settings : EnergyClassifier
-
     Examples
     --------
     Every step of inference looks at all labels: twice as many take twice as long.

@@ -12,6 +12,7 @@ import numpy as np
 
 from longtail.data.characters import are_unspaced
 from longtail.data.point_input import InputKind, words_in_table
+from longtail.data.text_column import NO_TEXTS
 from longtail.data.token_counts import document_frequencies, kinds_of
 from longtail.data.vectorizer import TextVectorizer, TokenKind
 from longtail.estimators.holding_out import can_hold_out
@@ -51,6 +52,7 @@ LOGIT = 3.5e-9  # loss and slope of one logit
 INDEX = 7.5e-5 / 256  # putting a vector into a graph, times the dimension: see `indexing`
 MANY_INDEXED = 262_144  # vectors, of which each is compared with more: see `GraphIndex.build`
 VISIT = 1.8e-6 / 256  # a neighbour asked for, times the dimension
+MEASURED_SECONDS = 0.04  # of products, to learn how fast this machine is
 START = 1.5  # seconds: reading compiled code, threads
 PROCESS = 250e6  # bytes: interpreter, compiled code
 WITH_TORCH = 450e6  # the same where torch is loaded
@@ -239,17 +241,6 @@ def indexing(n_vectors: float) -> float:
 def estimate_training(workload: Workload, costs: CostModel, machine: Machine) -> Estimate:
     """Return what training will take.
 
-    Parameters
-    ----------
-    workload : Workload
-    costs : CostModel
-        Of the recipe; see `longtail.costs.of_recipe`.
-    machine : Machine
-
-    Returns
-    -------
-    Estimate
-
     Examples
     --------
     >>> from longtail import Astec
@@ -289,13 +280,10 @@ def workload_of(dataset: Dataset, settings: LabelEstimator) -> Workload:
     Examples
     --------
     >>> import numpy as np
-    >>> from scipy.sparse import csr_array
     >>> from longtail import Dataset
     >>> from longtail.costs.estimate import workload_of
-    >>> from longtail.data.from_python import labels_from
     >>> from longtail.recipes.astec import Astec
-    >>> labels, space, _ = labels_from([["drink", "wine"], ["vehicle"]], 2)
-    >>> dataset = Dataset(None, csr_array(np.eye(2, 5, dtype=np.float32)), labels, space)
+    >>> dataset = Dataset.of(np.eye(2, 5), [["drink", "wine"], ["vehicle"]])
     >>> size = workload_of(dataset, Astec())
     >>> size.n_features, size.n_nonzero, size.n_labels, size.n_label_pairs, size.n_most_labels
     (5, 2, 3, 3, 2)
@@ -313,7 +301,7 @@ def workload_of(dataset: Dataset, settings: LabelEstimator) -> Workload:
         n_used_labels=len(np.unique(dataset.labels.indices)),
         n_most_labels=int(np.diff(dataset.labels.indptr).max(initial=1)),
         holds_out=can_hold_out(dataset.labels, n_wanted, reads_label_texts=reads_label_texts),
-        is_unspaced=are_unspaced(sample_of(dataset.texts or ())),
+        is_unspaced=are_unspaced(sample_of(dataset.texts or NO_TEXTS)),
         **bags._asdict(),
     )
 
@@ -330,7 +318,8 @@ class _Bags(NamedTuple):
 
 def _bags_of_texts(dataset: Dataset, settings: LabelEstimator) -> _Bags:
     """Count features and entries, by the growth of the vocabulary (Heaps' law)."""
-    some, share = _sample(dataset.texts, SAMPLE)  # type: ignore[arg-type]  # the caller has texts
+    texts = dataset.texts or NO_TEXTS
+    some, share = _sample(texts, SAMPLE)
     vectorizer = vectorizer_for(settings, dataset)
     keys, frequencies = document_frequencies(some, vectorizer.token_rules())
     if not keys.size:
@@ -341,7 +330,7 @@ def _bags_of_texts(dataset: Dataset, settings: LabelEstimator) -> _Bags:
         int(frequencies.sum() / share),
         int(n_word_entries / share),
         _n_label_entries(dataset, settings, vectorizer.token_rules()),
-        _n_ordered_words(dataset.texts, settings),  # type: ignore[arg-type]  # as above
+        _n_ordered_words(texts, settings),
     )
 
 
@@ -386,33 +375,31 @@ def _sample(texts: TextColumn, size: int) -> tuple[TextColumn, float]:
     return some, len(some) / max(len(texts), 1)
 
 
-def product_rate(device: str, n_threads: int, seconds: float = 0.04) -> float:
+def product_rate(device: str, n_threads: int) -> float:
     """Measure products of float32 matrices, in floating-point operations a second.
 
     Examples
     --------
     >>> from longtail.costs.estimate import product_rate
-    >>> product_rate("cpu", n_threads=1, seconds=0.001) > 1e6
+    >>> product_rate("cpu", n_threads=1) > 1e6
     True
     """
     if device != "cpu":
-        return rate_of_torch(device, n_threads, seconds, narrow=False)
+        return rate_of_torch(device, n_threads, narrow=False)
     left, right = np.ones((512, 256), np.float32), np.ones((256, 4096), np.float32)
     out = np.empty((len(left), right.shape[1]), np.float32)
     with training_threads(n_threads), one_blas_thread():
-        n = _products_a_second(lambda: write_product(left, right, out), seconds)
+        n = _products_a_second(lambda: write_product(left, right, out))
     return 2.0 * n * left.size * right.shape[1]
 
 
-def rate_of_torch(
-    device: str, n_threads: int, seconds: float = 0.04, *, narrow: bool = True
-) -> float:
+def rate_of_torch(device: str, n_threads: int, *, narrow: bool = True) -> float:
     """Do the same with torch; `narrow`, with numbers of the type that label tables are trained in.
 
     Examples
     --------
     >>> from longtail.costs.estimate import rate_of_torch
-    >>> rate_of_torch("cpu", n_threads=1, seconds=0.001) > 1e6
+    >>> rate_of_torch("cpu", n_threads=1) > 1e6
     True
     """
     import torch  # noqa: PLC0415 - not needed by recipes that train without it
@@ -423,15 +410,15 @@ def rate_of_torch(
     left = torch.ones(512, 256, dtype=dtype, device=device)
     right = torch.ones(256, 4096, dtype=dtype, device=device)
     with torch_threads(n_threads):
-        n = _products_a_second(lambda: float((left @ right)[0, 0]), seconds)
+        n = _products_a_second(lambda: float((left @ right)[0, 0]))
     return 2.0 * n * left.numel() * right.shape[1]
 
 
-def _products_a_second(multiply: Callable[[], object], seconds: float) -> float:
-    """Return how many products a second are done, measured for so many seconds."""
+def _products_a_second(multiply: Callable[[], object]) -> float:
+    """Return how many products a second are done."""
     multiply()  # the first product prepares the library, and on a GPU waits for it
     n_products, started = 0, time.perf_counter()
-    while (elapsed := time.perf_counter() - started) < seconds:
+    while (elapsed := time.perf_counter() - started) < MEASURED_SECONDS:
         multiply()
         n_products += 1
     return n_products / elapsed

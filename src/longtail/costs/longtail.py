@@ -40,10 +40,6 @@ MOST_VIEWED = 8_000  # held-out points at once: half of them, and of all half th
 class LongtailCosts:
     """See `longtail.costs.estimate.CostModel`.
 
-    Parameters
-    ----------
-    settings : LongtailClassifier
-
     Examples
     --------
     What the blend is learnt from has to be trained again, then on all points.
@@ -88,7 +84,7 @@ class LongtailCosts:
 
         Linear classifiers read `n_linear` of the points' entries.
         """
-        D, threads = self._dimension(w), machine.n_threads
+        D, threads = self._space(w).dimension, machine.n_threads
         epochs = self._space(w).schedule.epochs
         graphs = (indexing(w.n_points) + indexing(w.n_labels)) * D / threads
         return {
@@ -109,8 +105,8 @@ class LongtailCosts:
 
     def _epoch(self, w: Workload, machine: Machine) -> float:
         """Return the seconds of an epoch in the shared space."""
-        D, pool = self._dimension(w), self._pool_size(w)
-        n_batches = w.n_points / self._batch_size(w)
+        D, pool = self._space(w).dimension, self._pool_size(w)
+        n_batches = w.n_points / self._space(w).batch_size
         n_entries = w.n_nonzero + n_batches * pool * w.n_label_entries / max(w.n_labels, 1)
         bags = n_entries * (D * BAG_OF_HALVES + ENTRY) / machine.n_threads
         n_logits = w.n_points * pool
@@ -120,7 +116,7 @@ class LongtailCosts:
 
     def _around_epochs(self, w: Workload, machine: Machine) -> float:
         """Return the seconds of encoding: of points before and after, of label texts after."""
-        n_numbers = (2 * w.n_nonzero + w.n_label_entries) * self._dimension(w)
+        n_numbers = (2 * w.n_nonzero + w.n_label_entries) * self._space(w).dimension
         return n_numbers * BAG_OF_HALVES / machine.n_threads
 
     def memory(self, workload: Workload) -> float:
@@ -133,7 +129,7 @@ class LongtailCosts:
 
     def _memory_of_search(self, w: Workload) -> float:
         """Return the bytes while the graph of labels is built: vectors, codes, edges."""
-        D, is_code = self._dimension(w), self.settings.storage == "int8"
+        D, is_code = self._space(w).dimension, self.settings.storage == "int8"
         of_texts = 2 * BYTES[self.settings.storage] * bool(w.n_label_entries)
         labels = w.n_labels * (D * (4 + 1 + of_texts) + OF_BUILDING)
         tokens = w.n_features * D * (CODES_OF_TOKEN if is_code else 4)
@@ -142,7 +138,7 @@ class LongtailCosts:
 
     def _memory_of_space(self, workload: Workload) -> float:
         """Return the bytes when vectors have been learnt: tables, bags, points, and one batch."""
-        w, D = workload, self._dimension(workload)
+        w, D = workload, self._space(workload).dimension
         n_held_out = w.n_held_out(self.settings)
         goes_on = n_held_out > 0 and w.n_points <= FEW_POINTS
         # Of labels: what was learnt, their texts, and two heads of these and of points, stored.
@@ -154,7 +150,7 @@ class LongtailCosts:
         tables = D * (of_token * w.n_features + 4 * n_tables * w.n_labels)
         bags = 8 * ((2 + goes_on) * w.n_nonzero + w.n_label_entries)
         points = 4 * D * w.n_points
-        batch = 3 * 4 * self._batch_size(w) * self._pool_size(w)
+        batch = 3 * 4 * self._space(w).batch_size * self._pool_size(w)
         views = 4 * min(n_held_out, MOST_VIEWED) * self._n_candidates(w) * N_VIEWS
         return PROCESS + OVER_KEPT * (tables + bags + points + batch + views * goes_on)
 
@@ -168,18 +164,10 @@ class LongtailCosts:
             is_unspaced=w.is_unspaced,
         )
 
-    def _dimension(self, w: Workload) -> int:
-        """Return the length of the vectors."""
-        return self._space(w).dimension
-
-    def _batch_size(self, w: Workload) -> int:
-        """Return how many points a batch has."""
-        return self._space(w).batch_size
-
     def _pool_size(self, w: Workload) -> float:
         """Return about how many labels a batch is scored against."""
         distinct = min(max(LEAST_DISTINCT, w.n_trained_labels / max(w.n_label_pairs, 1)), 1.0)
-        own = distinct * self._batch_size(w) * w.n_label_pairs / w.n_points
+        own = distinct * self._space(w).batch_size * w.n_label_pairs / w.n_points
         return min(w.n_labels, own + self.settings.n_random)
 
     def _n_candidates(self, w: Workload) -> int:

@@ -26,7 +26,7 @@ __all__ = [
     "advice",
     "check_memory",
     "memory_need",
-    "refuse_what_cannot_fit",
+    "said_of_shortage",
     "savings",
 ]
 
@@ -154,10 +154,8 @@ def memory_need(
     --------
     >>> from longtail import Dataset, DeepXML
     >>> from longtail.costs.memory_check import memory_need
-    >>> from longtail.data.from_python import labels_from, texts_from
     >>> from longtail.recipes.parabel import Parabel
-    >>> labels, space, _ = labels_from([["drink"], ["vehicle"]], 2)
-    >>> dataset = Dataset(texts_from(["red wine", "fast car"]), None, labels, space)
+    >>> dataset = Dataset.of(["red wine", "fast car"], [["drink"], ["vehicle"]])
     >>> memory_need(dataset, Parabel()).estimate > 10**8, memory_need(dataset, DeepXML())
     (True, None)
     """
@@ -175,12 +173,6 @@ def check_memory(dataset: Dataset, estimator: LabelEstimator) -> MemoryNeed | No
     ``longtail train`` does so by itself, `fit_dataset` does not: it would have to look at a sample
     of the texts first, which takes up to a second, as long as it takes to train a small model.
 
-    Parameters
-    ----------
-    dataset : Dataset
-    estimator : LabelEstimator
-        With its settings.
-
     Returns
     -------
     MemoryNeed or None
@@ -194,56 +186,37 @@ def check_memory(dataset: Dataset, estimator: LabelEstimator) -> MemoryNeed | No
     Examples
     --------
     >>> from longtail import Dataset
-    >>> from longtail.data.from_python import labels_from, texts_from
     >>> from longtail.costs.memory_check import check_memory
     >>> from longtail.recipes.parabel import Parabel
-    >>> labels, space, _ = labels_from([["drink"], ["vehicle"]], 2)
-    >>> dataset = Dataset(texts_from(["red wine", "fast car"]), None, labels, space)
+    >>> dataset = Dataset.of(["red wine", "fast car"], [["drink"], ["vehicle"]])
     >>> check_memory(dataset, Parabel()).fit.value
     'fits'
     """
     need = memory_need(dataset, estimator)
-    if need is not None:
-        refuse_what_cannot_fit(need, dataset, estimator)
+    if need is not None and need.fit is Fit.CANNOT:
+        raise TooLargeError(said_of_shortage(need, dataset, estimator))
     return need
 
 
-def refuse_what_cannot_fit(
+def said_of_shortage(
     need: MemoryNeed,
     dataset: Dataset,
     estimator: LabelEstimator,
     workload: Workload | None = None,
-) -> None:
-    """Raise TooLargeError, with what to do about it, if there is too little memory for certain.
-
-    Parameters
-    ----------
-    need : MemoryNeed
-        Of training the estimator on the data set.
-    dataset : Dataset
-    estimator : LabelEstimator
-    workload : Workload or None
-        The size of the data set, if it is known already.
+) -> str:
+    """Return what is said of a training that cannot fit: its need, what there is, what to do.
 
     Examples
     --------
     >>> from longtail import Dataset
-    >>> from longtail.costs.memory_check import MemoryNeed, refuse_what_cannot_fit
-    >>> from longtail.data.from_python import labels_from, texts_from
+    >>> from longtail.costs.memory_check import MemoryNeed, said_of_shortage
     >>> from longtail.recipes.parabel import Parabel
-    >>> labels, space, _ = labels_from([["drink"], ["vehicle"]], 2)
-    >>> dataset = Dataset(texts_from(["red wine", "fast car"]), None, labels, space)
-    >>> may_fit = MemoryNeed(estimate=9 * 10**9, resident=10**9, available=4 * 10**9)
-    >>> refuse_what_cannot_fit(may_fit, dataset, Parabel())
-    >>> cannot_fit = MemoryNeed(estimate=11 * 10**9, resident=10**9, available=4 * 10**9)
-    >>> refuse_what_cannot_fit(cannot_fit, dataset, Parabel())
-    Traceback (most recent call last):
-        ...
-    longtail.errors.TooLargeError: Training needs about 11.0 GB of memory, at least 5.5 GB, ...
+    >>> dataset = Dataset.of(["red wine", "fast car"], [["drink"], ["vehicle"]])
+    >>> need = MemoryNeed(estimate=11 * 10**9, resident=10**9, available=4 * 10**9)
+    >>> said_of_shortage(need, dataset, Parabel()).partition(", and")[0]
+    'Training needs about 11.0 GB of memory, at least 5.5 GB'
     """
-    if need.fit is not Fit.CANNOT:
-        return
-    raise TooLargeError(
+    return (
         f"Training needs about {_gigabytes(need.estimate)} of memory, at least "
         f"{_gigabytes(need.least)}, and this process can have {_gigabytes(need.in_reach)}. "
         f"{advice(savings(dataset, estimator, workload))}"
@@ -254,13 +227,6 @@ def savings(
     dataset: Dataset, estimator: LabelEstimator, workload: Workload | None = None
 ) -> list[Saving]:
     """Return which settings of an estimator to lower, and what each would save alone.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    estimator : LabelEstimator
-    workload : Workload or None
-        The size of the data set, if it is known already.
 
     Returns
     -------
@@ -274,10 +240,8 @@ def savings(
     >>> from scipy.sparse import csr_array
     >>> from longtail import Dataset
     >>> from longtail.costs.memory_check import savings
-    >>> from longtail.data.from_python import labels_from
     >>> from longtail.recipes.one_vs_all import OneVsAll
-    >>> labels, space, _ = labels_from([["drink"], ["vehicle"]], 2)
-    >>> dataset = Dataset(None, csr_array((2, 10**6), dtype="float32"), labels, space)
+    >>> dataset = Dataset.of(csr_array((2, 10**6)), [["drink"], ["vehicle"]])
     >>> [(saving.setting, saving.value) for saving in savings(dataset, OneVsAll(dimension=256))]
     [('dimension', 128)]
     """
@@ -295,10 +259,6 @@ def savings(
 
 def advice(found: Sequence[Saving]) -> str:
     """Return what to do about too little memory.
-
-    Parameters
-    ----------
-    found : sequence of Saving
 
     Examples
     --------

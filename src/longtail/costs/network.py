@@ -157,10 +157,6 @@ class NetworkCosts:
 
     See `longtail.costs.estimate.CostModel`.
 
-    Parameters
-    ----------
-    settings : EndToEnd, ExtremeText or MACH
-
     Examples
     --------
     Each epoch takes as long as the one before.
@@ -225,10 +221,6 @@ class NetworkCosts:
 class MACHCosts(NetworkCosts):
     """Of MACH's networks, whose outputs are buckets; see `NetworkCosts`.
 
-    Parameters
-    ----------
-    settings : MACH
-
     Examples
     --------
     The labels share 500 buckets, however many they are.
@@ -259,10 +251,6 @@ class MACHCosts(NetworkCosts):
 @dataclass(frozen=True)
 class ExtremeTextCosts(NetworkCosts):
     """Of a network whose outputs are a tree of labels; see `NetworkCosts`.
-
-    Parameters
-    ----------
-    settings : ExtremeText
 
     Examples
     --------

@@ -32,10 +32,6 @@ SHORTEST = 0.3  # to read the shortest text, over a usual one
 class NGAMECosts:
     """See `longtail.costs.estimate.CostModel`.
 
-    Parameters
-    ----------
-    settings : NGAME
-
     Examples
     --------
     In Module II, a batch is scored against shortlists, so that twice as many labels cost little.

@@ -26,10 +26,6 @@ LISTED = 40  # bytes of a label of a shortlist
 class SliceCosts:
     """See `longtail.costs.estimate.CostModel`.
 
-    Parameters
-    ----------
-    settings : Slice
-
     Examples
     --------
     A point is scored against its shortlist, however many labels there are.

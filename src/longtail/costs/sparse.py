@@ -36,10 +36,6 @@ class DiSMECCosts:
 
     See `longtail.costs.estimate.CostModel`.
 
-    Parameters
-    ----------
-    settings : DiSMEC
-
     Examples
     --------
     Twice as many labels take twice as long.
@@ -135,10 +131,6 @@ class ForestCosts:
 
     See `longtail.costs.estimate.CostModel`.
 
-    Parameters
-    ----------
-    settings : PfastreXML
-
     Examples
     --------
     Twice as many trees take more memory; how much longer they take is not known.
@@ -178,10 +170,6 @@ class AnnexMLCosts:
     """Of partitions of points, and of token vectors in each of them.
 
     See `longtail.costs.estimate.CostModel`.
-
-    Parameters
-    ----------
-    settings : AnnexML
 
     Examples
     --------

@@ -26,10 +26,6 @@ MATCH = 1.5e-8  # the same, for each cluster whose linear machine is solved
 class XTransformerCosts:
     """See `longtail.costs.estimate.CostModel`.
 
-    Parameters
-    ----------
-    settings : XTransformer
-
     Examples
     --------
     With twice as many labels, there are twice as many clusters of them, none of them larger.

@@ -1,18 +1,17 @@
 """Files in, data sets out: readers, writers, labels, splits.
 
-- Files, a reader and most often a writer each: `formats` knows them all; `delimited`, `pair_table`,
+- Files, a reader and most often a writer each: `formats` knows them all; `delimited`,
   `json_lines`, `fasttext`, `svmlight`, `repository`, `pairs`, `matrix_files`, `storage`
-- What readers share: `paths`, `columns`, `table_header`, `table_rows`, `sparse_lines`,
-  `line_kinds`, `input_notes`, `kept`; points without labels: `unlabelled`
-- Labels: `labels_file`, `json_labels`, `label_names`, `label_rows`, `label_space`,
-  `label_matching`
+- What readers share: `files`, `columns`, `table_header`, `table_rows`, `sparse_lines`,
+  `line_kinds`, `input_notes`, `kept_columns`; points without labels: `unlabelled`
+- Labels: `labels_file`, `label_names`, `label_rows`, `label_space`, `label_matching`
 - From Python: `from_python`, `foreign`
 - In memory: `dataset`, `text_column`, `blocks`, `bags`, `csr`, `rows`, `assembled`
-- Texts to rows: `vectorizer`, with `characters`, `symbol_words`, `token_settings`, `token_counts`,
-  `vocabulary_arrays`; what a model reads of a point: `point_input`
+- Texts to rows: `vectorizer`, with `characters`, `symbol_words`, `token_settings`,
+  `token_counts`; what a model reads of a point: `point_input`
 - Ready-made features: `damping`, `dense_columns`, chosen by `agreement`; what their columns are
   called: `feature_names`
-- Which points, and how often: `split`, `variants`, `copies`, `weighted_draws`
+- Which points, and how often: `split`, `variants`, `copies`, `pair_table`, `weighted_draws`
 """
 
 from __future__ import annotations

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["LabelAgreement"]
 
 N_ASKED, N_OTHERS, N_NEAR = 500, 10_000, 10
-FILLED = 0.25  # of a matrix: more are multiplied sooner as if there were no zeros
+FILLED = 0.25  # share of entries that are not 0: above it, dense matrices multiply faster
 
 
 @dataclass(frozen=True, eq=False)
 class LabelAgreement:
-    """Some training points, whose labels are looked for by others.
+    """Some training points, and others by which their labels are looked for.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from longtail.kernels.bags import keep_columns, sum_rows
 from longtail.kernels.jit import over_row_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -79,6 +79,29 @@ class Bags(NamedTuple):
             matrix.indptr.astype(np.int32, copy=False),
             matrix.indices.astype(np.int32, copy=False),
             matrix.data.astype(np.float32, copy=False),
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Bags]) -> Bags:
+        """Return the bags of one part or more end to end; all have words, and texts, or none has.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.data.bags import Bags
+        >>> first = Bags.one(np.array([4, 7], np.int32), np.array([0.6, 0.8], np.float32))
+        >>> Bags.joined([first, first]).row_starts.tolist()
+        [0, 2, 4]
+        """
+        lengths = np.concatenate([np.diff(part.row_starts) for part in parts])
+        words = [part.words for part in parts if part.words is not None]
+        texts = [part.texts for part in parts if part.texts is not None]
+        return cls(
+            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
+            np.concatenate([part.columns for part in parts]),
+            np.concatenate([part.values for part in parts]),
+            np.concatenate(words) if words else None,
+            np.concatenate(texts) if texts else None,
         )
 
     def for_kernels(self) -> Bags:

@@ -35,13 +35,9 @@ def points_of(dataset: Dataset) -> Points:
 
     Examples
     --------
-    >>> from scipy.sparse import csr_array
     >>> from longtail import Dataset
     >>> from longtail.data.blocks import points_of
-    >>> from longtail.data.from_python import texts_from
-    >>> from longtail.data.label_space import LabelSpace
-    >>> labels = csr_array([[1.0], [0.0]])
-    >>> points_of(Dataset(texts_from(["one", "two"]), None, labels, LabelSpace(1)))
+    >>> points_of(Dataset.of(["one", "two"], [["number"], ["number"]]))
     TextColumn(['one', 'two'])
     """
     return dataset.features if dataset.texts is None else dataset.texts

@@ -47,8 +47,8 @@ __all__ = [
 ]
 
 N_CODE_POINTS = 0x110000
-# Symbols that are words are that much beyond Unicode, so that neither the markers of words nor any
-# token of a text with words is like one of theirs.
+# Where symbols are words, their code points are moved by this much, beyond all of Unicode. So their
+# tokens differ from those of other texts, and from the markers of words.
 SYMBOLS_FROM, SYMBOLS_BELOW = N_CODE_POINTS, 0x20000
 LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 ASSIGNED_BELOW = 0x33480  # no letter beyond: only tags, variation selectors and private use
@@ -278,7 +278,7 @@ def _without_letters(codes: NDArray[np.uint32], offsets: NDArray[np.int64]) -> l
 def _are_letters(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
     """Return which code points make words, or are words by themselves."""
     found = character_classes()[codes]
-    # Numbers of numpy: it looks for methods of an enum's, and swallows a Ctrl-C meanwhile.
+    # Compared with numpy's numbers: of an enum numpy looks for methods, and swallows a Ctrl-C.
     letters: NDArray[np.bool_] = found == LETTER
     letters |= found == UNSPACED
     return letters

@@ -202,14 +202,7 @@ class Columns:
 
 
 def check_columns(columns: Columns, what: str) -> None:
-    """Raise InputError if columns are told of what has none.
-
-    Parameters
-    ----------
-    columns : Columns
-    what : str
-        What has none, at the beginning of a sentence.
-    """
+    """Raise InputError if columns are told of what has none; `what` it is begins the sentence."""
     if columns != USUAL:
         raise InputError(
             f"{what} has no columns or keys, which could have names of their own, and no separator "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.data.input_notes import InputNotes
+from longtail.data.input_notes import warn
 from longtail.data.pair_table import joined_points, numbers_of_points
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = ["points_of_rows", "without_copies"]
 
-LEAST_POINTS = 100  # different ones: made of fewer, data is a toy, whose copies are meant
-LEAST_COPIES = 0.05  # of the rows: fewer are chance
-EVEN = 0.5  # of the variance that chance gives to how often points come
-OF_RARE = -0.4  # correlation of how often points come with how many have their rarest label
+LEAST_POINTS = 100  # different ones: with fewer, the data is a toy whose copies are wanted
+LEAST_COPIES = 0.05  # of the rows: fewer may be chance
+EVEN = 0.5  # share of the variance that chance would give to the number of rows of a point
+OF_RARE = -0.4  # correlation: the rarer the rarest label of a point, the more rows the point has
 SPREAD = np.int64(-7046029254386353131)  # odd, so that no two numbers of texts become the same
-UNEVEN = 4.0  # of the variance that chance gives, within a label: of copies, one comes as the next
-MOST_SETS = 1.1  # of labels, of a text that comes again: more is what a log has, which counts
+UNEVEN = 4.0  # times the variance of chance, within a label: copied points have as many rows each
+MOST_SETS = 1.1  # sets of labels of a repeated text: a log, whose rows all count, has more
 
 
 def points_of_rows(
@@ -45,11 +45,6 @@ def points_of_rows(
     dataset : Dataset
     pairs : csr_array (n_points, n_labels), optional
         Further pairs of the same rows.
-
-    Returns
-    -------
-    dataset : Dataset
-    pairs : csr_array or None
 
     Examples
     --------
@@ -69,10 +64,10 @@ def without_copies(
 ) -> tuple[Dataset, csr_array | None]:
     """Return each point once, where many have been copied; it says so with an `InputWarning`.
 
-    Copies have the text or features of another row, all its labels, and its `pairs`. What is asked
-    for often by itself, as in a log, comes more or less often, whatever its labels are. So rows are
-    copies if all points come about equally often, or if those with rare labels come more often, one
-    of a label about as often as the next.
+    Copies have the text or features of another row, all its labels, and its `pairs`. In a log, too,
+    rows repeat, but some much more often than others, whatever their labels are. So rows are copies
+    if all points come about equally often; or if points with rare labels come more often, and those
+    of one label about equally often.
     Other data is returned as is.
 
     Parameters
@@ -115,12 +110,10 @@ def without_copies(
     if n_sets > MOST_SETS * n_texts or not _are_copied(n_rows_of, dataset.labels[first_rows]):
         return dataset, pairs
     rows = np.sort(first_rows)
-    notes = InputNotes("training data")
-    notes.remark(
-        f"of {len(text_of):,} rows {len(text_of) - len(rows):,} repeat another, labels and all, "
-        "and are left out"
+    warn(
+        f"training data: of {len(text_of):,} rows {len(text_of) - len(rows):,} repeat another, "
+        "labels and all, and are left out."
     )
-    notes.warn()
     return dataset.take(rows), None if pairs is None else pairs[rows]
 
 
@@ -129,7 +122,7 @@ def _are_copied(n_rows_of: Rows, labels: csr_array) -> bool:
     n_rows, n_points = n_rows_of.sum(), len(n_rows_of)
     if n_points < LEAST_POINTS or n_rows - n_points <= LEAST_COPIES * n_rows:
         return False
-    if n_rows_of.var() < EVEN * (n_rows_of.mean() - 1):  # by chance, beyond the first: Poisson's
+    if n_rows_of.var() < EVEN * (n_rows_of.mean() - 1):  # chance gives Poisson numbers
         return True
     n_points_of = np.bincount(labels.indices)
     has_labels = np.diff(labels.indptr) > 0
@@ -151,8 +144,8 @@ def _are_copied(n_rows_of: Rows, labels: csr_array) -> bool:
 def _unevenness(n_rows_of: Rows, labels: NDArray[np.int32]) -> float:
     """Return how much points of a label differ in how often they come, over what chance gives.
 
-    Who asks, asks a few phrases often and others once. Whoever copies, copies the points of a label
-    alike: their variance is then about their mean number of copies.
+    In a log a few phrases come often and others once. The points of a label are copied about
+    equally often: the variance of their numbers of copies is then about the mean.
 
     Parameters
     ----------
@@ -174,11 +167,11 @@ def _points(
     text_of: Rows, is_repeated: NDArray[np.bool_], labels: csr_array, pairs: csr_array | None
 ) -> Rows:
     """Return the number of the text, labels and pairs of each row."""
-    hashes = np.zeros(len(text_of), np.int64)  # what a row has beside a text that others share
+    hashes = np.zeros(len(text_of), np.int64)  # of labels and pairs, where the text repeats
     for row in np.flatnonzero(is_repeated).tolist():
         matrices = [matrix for matrix in (labels, pairs) if matrix is not None]
         hashes[row] = hash(tuple(_entries(matrix, row) for matrix in matrices))
-    # Of both one number: that of the texts alone is as good as a hash.
+    # One number of text and hash; where no text repeats, that of the text is enough.
     _, numbers = np.unique(text_of * SPREAD ^ hashes, return_inverse=True)
     points: Rows = numbers.astype(np.int64)
     return points

@@ -19,6 +19,7 @@ __all__ = [
     "TINY",
     "check_indices",
     "csr_from_rows",
+    "csr_of_chosen",
     "csr_of_dense",
     "first_rows",
     "fits_rows",
@@ -26,14 +27,15 @@ __all__ = [
     "n_labels_of",
     "remark_on_tiny",
     "row_with_repeats",
+    "rows_of_entries",
     "with_entries",
     "with_int32_indices",
 ]
 
 MAX_IDS = 2**31 - 1  # column ids are kept as int32
-MOST_DIGITS = 19  # of a number in a text: Python refuses thousands with an error of its own
+MOST_DIGITS = 19  # of a number in a file: Python refuses to read one of thousands of digits
 TINY = "points whose numbers are all nearer to 0 than 32 bits hold (taken for zeros: scale them up)"
-# Of so many labels each must occur, or nearly: a table with a row for each is what a model is.
+# With more labels than this, most must occur: a model has a row of numbers for each of them.
 _MANY_LABELS, _MOST_UNUSED = 10_000_000, 100
 _ROWS_AT_ONCE = 4096
 
@@ -131,6 +133,44 @@ def csr_of_dense(rows: NDArray[Any]) -> csr_array:
     return csr_from_rows(columns, lengths, rows.shape[1], values)
 
 
+def csr_of_chosen(
+    ids: NDArray[Any], values: NDArray[Any], is_chosen: NDArray[np.bool_], n_columns: int
+) -> csr_array:
+    """Make a CSR matrix of some of the columns that each row names, with sorted indices.
+
+    Parameters
+    ----------
+    ids : int (n_rows, k)
+        Column ids; of those that are not chosen anything, such as -1.
+    values : array (n_rows, k)
+    is_chosen : bool (n_rows, k)
+    n_columns : int
+
+    Examples
+    --------
+    >>> from longtail.data.csr import csr_of_chosen
+    >>> ids, values = np.array([[1, -1], [1, 0]]), np.array([[0.5, 0.0], [0.25, 2.0]])
+    >>> csr_of_chosen(ids, values, ids >= 0, 2).toarray().tolist()
+    [[0.0, 0.5], [2.0, 0.25]]
+    """
+    starts = np.concatenate([[0], np.cumsum(is_chosen.sum(axis=1))])
+    matrix = csr_array((values[is_chosen], ids[is_chosen], starts), (len(ids), n_columns))
+    matrix.sort_indices()
+    return matrix
+
+
+def rows_of_entries(matrix: csr_array) -> NDArray[np.int64]:
+    """Return the row of each stored entry, int64 (nnz,).
+
+    Examples
+    --------
+    >>> from longtail.data.csr import rows_of_entries
+    >>> rows_of_entries(csr_array([[1, 1], [0, 0], [0, 1]])).tolist()
+    [0, 0, 2]
+    """
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
 def with_entries(matrix: csr_array, is_kept: NDArray[np.bool_]) -> csr_array:
     """Return a matrix of the same shape with some of the entries.
 
@@ -155,11 +195,6 @@ def with_entries(matrix: csr_array, is_kept: NDArray[np.bool_]) -> csr_array:
 
 def first_rows(matrix: csr_array, n_rows: int) -> csr_array:
     """Return the first rows of a matrix, which share its memory.
-
-    Parameters
-    ----------
-    matrix : csr_array
-    n_rows : int
 
     Examples
     --------
@@ -228,7 +263,7 @@ def row_with_repeats(matrix: csr_array) -> int | None:
     """
     if matrix.has_canonical_format:
         return None
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    rows = rows_of_entries(matrix)
     order = np.lexsort((matrix.indices, rows))
     ids, rows = matrix.indices[order], rows[order]
     repeats = np.flatnonzero((np.diff(ids) == 0) & (np.diff(rows) == 0))

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["chosen_power", "unit_rows_of_power"]
 
 POWERS = 1.0, 0.5, 0.25
-CLEARLY = 1.02  # times as much: then a smaller power is taken
-_SHORTEST, _LONGEST = 1e-15, 1e15  # of rows whose squares float32 adds up well enough
+CLEARLY = 1.02  # a smaller power is taken only if its share is this many times as large
+_SHORTEST, _LONGEST = 1e-15, 1e15  # lengths of rows whose squares float32 can add up
 
 
 def unit_rows_of_power(features: csr_array, power: float = 1.0) -> csr_array:
@@ -40,7 +40,7 @@ def unit_rows_of_power(features: csr_array, power: float = 1.0) -> csr_array:
     # Not `rows.unit_rows`: it looks at all rows before it scales any, and here a row
     # must not depend on what else is in the batch.
     result = features.copy()
-    with np.errstate(over="ignore"):  # rows of such numbers are done again, in 64 bits
+    with np.errstate(over="ignore"):  # rows that overflow are scaled again below, in 64 bits
         if power != 1:
             result.data = np.copysign(np.abs(result.data) ** np.float32(power), result.data)
         lengths = row_norms(result)

@@ -298,7 +298,7 @@ class Dataset:
         InputError
             If `folder` exists and is something else.
         """
-        save_parts(Path(folder), self.texts, self.features, self.labels, self.label_space)
+        save_parts(Path(folder), self)
 
     @property
     def n_points(self) -> int:

@@ -13,8 +13,8 @@ from typing import IO, TYPE_CHECKING
 
 from longtail.data.blocks import texts_of
 from longtail.data.columns import USUAL
+from longtail.data.files import replacing
 from longtail.data.label_names import is_list_text
-from longtail.data.paths import replacing
 from longtail.data.table_header import (
     NAME_COLUMNS,
     OTHERWISE_SEPARATED,
@@ -32,32 +32,18 @@ if TYPE_CHECKING:
     from longtail.data.columns import Columns
     from longtail.data.dataset import Dataset
     from longtail.data.input_notes import InputNotes
-    from longtail.data.kept import Kept
+    from longtail.data.kept_columns import Kept
     from longtail.data.label_rows import LabelRows
     from longtail.data.table_header import Layout
 
 __all__ = [
-    "SEPARATOR",
     "csv_lines",
     "read_delimited",
     "read_texts",
-    "split_labels",
     "write_delimited",
 ]
 
-SEPARATOR = USUAL.separator
 _MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # the byte order mark of a file that was appended
-
-
-def split_labels(cell: str) -> list[str]:
-    """Return the label names in a labels cell.
-
-    Examples
-    --------
-    >>> split_labels("cats | dogs, small"), split_labels("dogs, small"), split_labels("")
-    (['cats', 'dogs, small'], ['dogs, small'], [])
-    """
-    return USUAL.split(cell)
 
 
 def read_delimited(
@@ -69,19 +55,12 @@ def read_delimited(
 
     Parameters
     ----------
-    path : Path
-        The file, plain or gzip.
-    labels : LabelRows
-        Takes the labels.
+    path, labels
+        See `FileFormat`.
     delimiter : str
         What is between two cells; for a comma, see `TableRows`.
     columns : Columns
         What the columns are called, and what is between labels.
-
-    Returns
-    -------
-    TextColumn
-        The texts.
 
     Raises
     ------
@@ -127,21 +106,12 @@ def read_texts(
 
     Parameters
     ----------
-    path : Path
-        The file, plain or gzip.
+    path, delimiter, columns
+        As of `read_delimited`.
     notes : InputNotes
         Takes what is odd, and which column was taken where no ``text`` says it.
-    delimiter : str
-        What is between two cells; for a comma, see `TableRows`.
-    columns : Columns
-        What the columns of texts are called.
     kept : Kept, optional
         Takes further cells of each row.
-
-    Returns
-    -------
-    TextColumn
-        The texts.
 
     Raises
     ------
@@ -184,8 +154,6 @@ def write_delimited(path: Path, dataset: Dataset, *, delimiter: str) -> None:
 
     Raises
     ------
-    InputError
-        If the data set has features instead of texts.
     DataFormatError
         If a label's name is empty, shared with another label, holds a ``|``, or begins or ends
         with a blank, or a cell is too long to be read back; the line is that of the point.
@@ -209,14 +177,14 @@ def write_delimited(path: Path, dataset: Dataset, *, delimiter: str) -> None:
         for row, (text, ids) in enumerate(zip(texts, dataset.label_lists(), strict=True)):
             names = [space.name(label) for label in ids]
             for label, name in zip(ids, names, strict=True):
-                if split_labels(name) != [name] or space.id_of(name) != label:
+                if USUAL.split(name) != [name] or space.id_of(name) != label:
                     message = (
                         f"The label {name!r} of point {row} cannot be written here: a name may "
                         "not be empty or shared, hold '|', or begin or end with a blank. "
                         "Use JSON lines."
                     )
                     raise DataFormatError(message, path=path, line=row + 2)
-            cells = text, SEPARATOR.join(names)
+            cells = text, USUAL.separator.join(names)
             if max(map(len, cells)) > csv.field_size_limit():
                 message = (
                     f"Point {row} has a cell of {max(map(len, cells)):,} characters, and at most "

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.data.agreement import LabelAgreement
-from longtail.data.csr import with_entries, with_int32_indices
+from longtail.data.csr import rows_of_entries, with_entries, with_int32_indices
 from longtail.data.damping import unit_rows_of_power
 
 if TYPE_CHECKING:
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 __all__ = ["DenseColumns", "chosen_dense_columns", "dense_columns"]
 
-LEAST_FILLED = 0.5  # of a column's entries
-LEAST_OF_LENGTH = 0.75  # of the rows' squared length: stop words of bags are less
-LEAST_SPREAD = 1e-6  # of the mean: 32 bits hold no less, so the column is constant
-LARGEST_SPREAD = 1e30  # three of it, of a row of many, are a number in 32 bits
-MOST_DEVIATIONS = 3.0  # one number that went wrong is not all of its row
+LEAST_FILLED = 0.5  # share of entries that are not 0 in a dense column
+LEAST_OF_LENGTH = 0.75  # share of the rows' squared length: stop words in bags make up less
+LEAST_SPREAD = 1e-6  # over the mean: less is rounding in 32 bits, and the column is constant
+LARGEST_SPREAD = 1e30  # so that a row of values up to three times this has a length in 32 bits
+MOST_DEVIATIONS = 3.0  # values are cut there, so that one wrong number does not outweigh its row
 QUARTILES = 0.25, 0.5, 0.75
 BETWEEN_QUARTILES = 1.349  # standard deviations, of numbers that are normally distributed
-LONG_TAILED = 0.5  # of the standard deviation: by so little do most of the numbers spread
-MOST_IN_COMMON = 0.3  # of a row's squared length: of more, little is left to tell points apart
-CLEARLY = 1.05  # times as often
-FAR_AWAY = 10.0  # of these: such a number stands for something else
+LONG_TAILED = 0.5  # the spread of the middle half over that of all: below this, tails are cut
+MOST_IN_COMMON = 0.3  # squared length of the mean unit row: above it, rows are always centred
+CLEARLY = 1.05  # times the share of shared labels that centred columns have
+FAR_AWAY = 10.0  # deviations: a number further away, such as -999, is a mark and not a measurement
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class DenseColumns:
         place = np.full(n_features, -1)
         place[self.columns] = np.arange(len(self.columns))
         is_dense = place[features.indices] >= 0
-        rows = np.repeat(np.arange(n_points), np.diff(features.indptr))[is_dense]
+        rows = rows_of_entries(features)[is_dense]
         numbers = np.zeros((n_points, len(self.columns) + 1), np.float32)
         numbers[rows, place[features.indices[is_dense]]] = features.data[is_dense]
         dense, varies = numbers[:, :-1], self.deviations > 0
@@ -138,10 +138,6 @@ def dense_columns(features: csr_array, power: float = 1.0) -> DenseColumns | Non
     power : float
         To which features would be raised otherwise.
 
-    Returns
-    -------
-    DenseColumns or None
-
     Examples
     --------
     >>> import numpy as np
@@ -185,10 +181,6 @@ def chosen_dense_columns(
         To which features are raised otherwise.
     seed : int
         Of the points that are looked at, some thousands at most.
-
-    Returns
-    -------
-    DenseColumns or None
 
     Examples
     --------

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from longtail.data.blocks import texts_of
-from longtail.data.paths import decode_line, numbered_lines, replacing
+from longtail.data.files import decode_line, numbered_lines, replacing
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError
 
@@ -54,18 +54,6 @@ def read_fasttext(path: Path, labels: LabelRows) -> TextColumn:
 
     Labels are names, also where they look like numbers.
 
-    Parameters
-    ----------
-    path : Path
-        The file, plain or gzip.
-    labels : LabelRows
-        Takes the labels.
-
-    Returns
-    -------
-    TextColumn
-        The texts.
-
     Raises
     ------
     DataFormatError
@@ -106,8 +94,6 @@ def write_fasttext(path: Path, dataset: Dataset) -> None:
 
     Raises
     ------
-    InputError
-        If the data set has features instead of texts.
     DataFormatError
         If a text or a name cannot be carried: a name with a blank, a text with a line end, with
         blanks around it or with a word that begins like a label, a point with neither.

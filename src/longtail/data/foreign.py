@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-# What is raised for what is no array: rows of other lengths, a sparse tensor, one with a gradient.
+# What numpy raises for what is no array, such as rows of different lengths or a sparse tensor.
 UNREADABLE = (TypeError, ValueError, RuntimeError)
 N_DIMENSIONS = 4  # of images: points, channels, height, width
 

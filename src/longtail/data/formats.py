@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from longtail.data.columns import USUAL, check_columns
 from longtail.data.delimited import read_delimited, read_texts, write_delimited
 from longtail.data.fasttext import PREFIX, read_fasttext, write_fasttext
+from longtail.data.files import STDIN, numbered_lines
 from longtail.data.json_lines import read_json_lines, write_json_lines
 from longtail.data.matrix_files import is_matrix_file
-from longtail.data.paths import STDIN, numbered_lines
 from longtail.data.repository import read_features, read_repository, write_repository
 from longtail.data.svmlight import read_svmlight, write_svmlight
 from longtail.errors import DataFormatError, InputError, Remedy
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from longtail.data.columns import Columns
     from longtail.data.dataset import Dataset
     from longtail.data.input_notes import InputNotes
-    from longtail.data.kept import Kept
+    from longtail.data.kept_columns import Kept
     from longtail.data.label_rows import LabelRows
     from longtail.data.text_column import TextColumn
 
@@ -35,6 +35,11 @@ __all__ = ["FORMATS", "FileFormat", "format_for_reading", "format_for_writing", 
 
 class FileFormat(NamedTuple):
     """How one format is read, written and recognised.
+
+    A reader takes a file, plain or gzip, and what the labels of each point are added to. It returns
+    the texts, or features of float32 (n_points, n_features), and raises DataFormatError, with the
+    line, for what it cannot read. A writer takes the name of a file and a data set, and raises
+    InputError for one of the other kind: of features where texts are written, or the reverse.
 
     Examples
     --------
@@ -51,7 +56,7 @@ class FileFormat(NamedTuple):
     suffixes: tuple[str, ...]
     first_line: re.Pattern[bytes]
     holds_texts: bool = True
-    # Reads points that need no labels; None where `read` does that too.
+    # Reads points that need no labels, and takes what is odd; None where `read` does that too.
     read_points: Callable[[Path, InputNotes], TextColumn | csr_array] | None = None
     # The same with names of a user's own, and what is kept; None where nothing has a name.
     with_columns: Callable[[Columns, Kept | None], FileFormat] | None = None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["InputNotes", "InputWarning", "warn"]
 
 _OURS, _COMMANDS = "longtail", "cli"
-_BETWEEN = "contextlib"  # a `with` of ours passes through it
+_BETWEEN = "contextlib"  # stands between frames of ours where one of our context managers runs
 
 
 class InputWarning(UserWarning):
@@ -36,11 +36,6 @@ class InputWarning(UserWarning):
 
 def warn(message: str, category: type[Warning] = InputWarning) -> None:
     """Issue a warning that shows the line of the user's by which longtail was called.
-
-    Parameters
-    ----------
-    message : str
-    category : type of Warning
 
     Examples
     --------

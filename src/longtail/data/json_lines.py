@@ -9,7 +9,7 @@ import msgspec
 
 from longtail.data.blocks import texts_of
 from longtail.data.columns import USUAL
-from longtail.data.paths import decode_line, numbered_lines, replacing
+from longtail.data.files import decode_line, numbered_lines, replacing
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError, InputError, Remedy
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from longtail.data.dataset import Dataset
     from longtail.data.label_rows import LabelRows
 
-__all__ = ["JsonRows", "keys_of", "read_json_lines", "write_json_lines"]
+__all__ = ["JsonRows", "keys_of", "object_in", "read_json_lines", "write_json_lines"]
 
 _Labels: TypeAlias = list[int | str]
 _SHAPE = 'Write one object a line: {"text": "some words", "labels": ["a name", "another"]}.'
@@ -39,7 +39,7 @@ _IN_ONE_STRING = (
 _NO_LABELS = Remedy("labels_column", "If null stands for no labels, pass 'labels' as {}.")
 _NO_TEXT = Remedy("text_column", "If null stands for an empty text, pass 'text' as {}.")
 
-# Of a line in which a key that is read may be written twice.
+# For lines in which a key seems to be written twice: it keeps both.
 _PAIRS = json.JSONDecoder(object_pairs_hook=list, parse_int=str, strict=False)
 _OBJECTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -54,6 +54,23 @@ def keys_of(line: bytes) -> dict[str, msgspec.Raw]:
     ['id', 'text']
     """
     return _OBJECTS.decode(line)
+
+
+def object_in(line: bytes) -> dict[str, msgspec.Raw]:
+    """Return what `keys_of` does; nothing of a line that is no object of JSON.
+
+    Examples
+    --------
+    >>> from longtail.data.json_lines import object_in
+    >>> list(object_in(b'{"uid": 17, "title": "red wine"}')), object_in(b"red wine")
+    (['uid', 'title'], {})
+    """
+    if not line.lstrip().startswith(b"{"):
+        return {}
+    try:
+        return keys_of(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
 
 
 class JsonRows:
@@ -174,7 +191,7 @@ class JsonRows:
             shown = ", ".join(map(repr, known[:_N_SHOWN])) + ", ..." * (len(known) > _N_SHOWN)
             what = f"There is no key {' and no key '.join(map(repr, missing))}"
             what += f". There are: {shown}" if known else ""
-            named = known[len(self._keys) - len(missing) :]  # those that are not what is there
+            named = known[len(self._keys) - len(missing) :]  # may be those that are meant
             remedies = tuple(_OF_TEXT if key == "text" else _OF_LABELS for key in missing if named)
         elif "got `str` - at `$.labels`" in what:
             remedies = _IN_ONE_STRING
@@ -200,17 +217,10 @@ def read_json_lines(path: Path, labels: LabelRows, *, columns: Columns = USUAL) 
 
     Parameters
     ----------
-    path : Path
-        The file, plain or gzip.
-    labels : LabelRows
-        Takes the labels.
+    path, labels
+        See `FileFormat`.
     columns : Columns
         What the keys are called.
-
-    Returns
-    -------
-    TextColumn
-        The texts.
 
     Raises
     ------
@@ -250,11 +260,6 @@ def write_json_lines(path: Path, dataset: Dataset) -> None:
 
     Labels are written as names where every label has a name of its own, not an empty one, else as
     ids; the names then belong into a labels file beside it (`LabelSpace.write`).
-
-    Raises
-    ------
-    InputError
-        If the data set has features instead of texts.
 
     Examples
     --------

@@ -204,12 +204,6 @@ def remark_on_twins(notes: InputNotes, names: Collection[str]) -> None:
     That is blanks at their ends, and how Unicode writes a letter with an accent: as one character,
     or as the letter and its accent, as file names of a Mac do.
 
-    Parameters
-    ----------
-    notes : InputNotes
-    names : set, dict, TextColumn or the like
-        Of all labels.
-
     Examples
     --------
     >>> from longtail.data.input_notes import InputNotes
@@ -227,7 +221,7 @@ def remark_on_twins(notes: InputNotes, names: Collection[str]) -> None:
             f"{len(twins):,} label names with blanks at their ends, such as {twins[0][:60]!r}, are "
             "taken for other labels than those without: delete the blanks if the same is meant"
         )
-    apart = [name for name in names if not (name.isascii() or _is_composed(name))]
+    apart = [name for name in names if not unicodedata.is_normalized("NFC", name)]
     known = {unicodedata.normalize("NFC", name) for name in apart}.intersection(names)
     twins = [name for name in apart if unicodedata.normalize("NFC", name) in known]
     if twins:
@@ -272,11 +266,6 @@ def as_seen(name: str) -> str:
     True
     """
     return unicodedata.normalize("NFC", name.strip())
-
-
-def _is_composed(name: str) -> bool:
-    """Tell a name whose accents are in their letters, where Unicode has such."""
-    return unicodedata.is_normalized("NFC", name)
 
 
 def written_id(name: str, n_labels: int) -> int:

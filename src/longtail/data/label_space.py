@@ -11,9 +11,9 @@ import numpy as np
 from longtail.amounts import counted
 from longtail.data.columns import Columns
 from longtail.data.csr import MOST_DIGITS
+from longtail.data.files import replacing
 from longtail.data.label_names import check_name
 from longtail.data.labels_file import read_labels_file
-from longtail.data.paths import replacing
 from longtail.data.text_column import TextColumn, shown_texts
 from longtail.errors import DataFormatError, InputError, named
 
@@ -282,15 +282,18 @@ class LabelSpace:
         """
         return [self.id_of(name), *self._further_ids.get(name, ())]
 
-    def extended(self, new_names: Iterable[str]) -> LabelSpace:
-        """Return a space with further labels behind the present ones; their text is their name."""
+    def extended(
+        self, new_names: Iterable[str], new_texts: Iterable[str] | None = None
+    ) -> LabelSpace:
+        """Return a space with further labels behind the present ones; without texts, by name."""
         added = TextColumn.from_strings(new_names)
         if not len(added):
             return self
+        texts = added if new_texts is None else TextColumn.from_strings(new_texts)
         return LabelSpace(
             self.n_labels + len(added),
             None if self.names is None else self.names.joined(added),
-            None if self.texts is None else self.texts.joined(added),
+            None if self.texts is None else self.texts.joined(texts),
         )
 
     def with_texts(self, texts: Mapping[str, str]) -> LabelSpace:

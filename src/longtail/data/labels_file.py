@@ -7,18 +7,23 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from longtail.data.columns import Columns
+from longtail.data.files import decode_line, numbered_lines
 from longtail.data.input_notes import InputNotes
-from longtail.data.json_labels import TEXT_KEYS, object_in, read_json_labels, text_keys_in
+from longtail.data.json_lines import JsonRows, keys_of, object_in
 from longtail.data.label_names import is_list_text, remark_on_twins
-from longtail.data.paths import decode_line, numbered_lines
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["read_labels_file"]
 
+_TEXT_KEYS = ("text", "title", "name", "label")  # of JSON; the first of these that there is
+_ID_KEYS = ("uid", "id")
 _NAME_MISSING = "A label's name is missing. Write one name a line; its id is the line's number."
 _SHAPE = "Write one name a line, or a name, a TAB and a text; a label's id is the line's number."
 _OR_SHAPE = f"Or {_SHAPE[0].lower()}{_SHAPE[1:]}"
@@ -29,7 +34,7 @@ _HEADER_ALONE = {"label", "labels", "name", "names", "label_name"}
 _HEADER = _HEADER_ALONE | {"id", "uid", "label_id", "text", "texts", "label_text", "title"}
 _HEADER |= {"description"}
 _BRACKETS = {("[", "]"), ("{", "}")}  # of a JSON file in several lines
-_FEWEST = 2  # lines of another format; a single one may be an honest name
+_FEWEST = 2  # lines, to tell another format: a single one may well be a name
 _BETWEEN_CELLS = {",": "commas", ";": "semicolons"}  # of a CSV
 
 
@@ -38,25 +43,9 @@ def read_labels_file(
 ) -> tuple[TextColumn, TextColumn]:
     r"""Return the names and the texts of a labels file, plain or gzip.
 
-    Parameters
-    ----------
-    path : str or Path
-        The labels file.
-    text_column : sequence of str
-        Keys that are the text, in JSON lines; see `text_keys_in`.
-
-    Returns
-    -------
-    names, texts : TextColumn
-        One column twice where no text says more than its name.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be opened.
-    DataFormatError
-        If it is empty, not UTF-8, has a line without a name or a header of two cells, or is a CSV
-        file or JSON other than an object with a name a line; blank lines at the very end are fine.
+    It is one column twice where no text says more than its name. See `LabelSpace.read`. A label of
+    JSON whose name is empty is called by its ``uid`` or ``id``. What is plainly another file, such
+    as a table with a header or ids, or other JSON, is refused with DataFormatError.
 
     Examples
     --------
@@ -70,18 +59,68 @@ def read_labels_file(
     """
     lines = numbered_lines(path)
     first = next(lines, (1, b""))
-    keys = text_keys_in(first[1], text_column)
+    keys = _text_keys_in(first[1], text_column)
     if keys:
-        names, texts = read_json_labels(chain([first], lines), keys, Path(path))
-        notes = InputNotes(path)
-        remark_on_twins(notes, names)
-        notes.warn()
+        names, texts = _read_json_labels(chain([first], lines), keys, Path(path))
     else:
         names, texts = _named_in_lines(chain([first], lines), path)
         _refuse_json(names, path)
         _refuse_tables(names, texts, path)
         _remark_on(names, texts, path)
     return names, names if names == texts else texts
+
+
+def _text_keys_in(line: bytes, named: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys of a line's object that make up a label's text; none if it is no label."""
+    there = object_in(line)
+    if named and all(key in there for key in named):
+        return tuple(named)
+    return next(((key,) for key in _TEXT_KEYS if key in there), ())
+
+
+def _read_json_labels(
+    lines: Iterable[tuple[int, bytes]], keys: tuple[str, ...], path: Path
+) -> tuple[TextColumn, TextColumn]:
+    """Return the names and texts of labels that are an object a line."""
+    names, texts, notes = TextColumnBuilder(), TextColumnBuilder(), InputNotes(path)
+    rows = JsonRows(Columns(keys), path, points_only=True)
+    titles = JsonRows(Columns(keys[:1]), path, points_only=True)
+    for number, line in _without_blanks(lines, path):
+        text, _ = rows.read(line, number)
+        name = text if len(keys) == 1 else titles.read(line, number)[0]
+        if not name.strip():
+            name = _id_in(line, path, number)
+            notes.add("labels without a name (called by their id)", line=number)
+        names.append(name)
+        texts.append(text)
+    name_column = names.finish()
+    remark_on_twins(notes, name_column)
+    notes.warn()
+    return name_column, texts.finish()
+
+
+def _without_blanks(lines: Iterable[tuple[int, bytes]], path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield lines up to the blank ones at the end, and refuse a blank one before another."""
+    first_blank = 0
+    for number, line in lines:
+        if not line.strip():
+            first_blank = first_blank or number
+        elif first_blank:
+            message = "A blank line is no label. Delete it; a label's id is the line's number."
+            raise DataFormatError(message, path=path, line=first_blank)
+        else:
+            yield number, line
+
+
+def _id_in(line: bytes, path: Path, number: int) -> str:
+    """Return what a label without a name is called."""
+    decode_line(line, path=path, number=number)  # keys that nothing has read yet
+    there = keys_of(line)
+    for key in _ID_KEYS:
+        if key in there and (name := str(msgspec.json.decode(there[key])).strip()):
+            return name
+    message = "The label has no name, and no 'uid' or 'id' to be called by. Give it one."
+    raise DataFormatError(message, path=path, line=number)
 
 
 def _named_in_lines(
@@ -111,7 +150,7 @@ def _refuse_json(names: TextColumn, path: str | Path) -> None:
     if len(names) >= _FEWEST and all(object_in(name.encode()) for name in names):
         message = (
             "Each line is an object of JSON, but has none of the keys "
-            f"{', '.join(map(repr, TEXT_KEYS))}. Call the label's text so. {_OR_SHAPE}"
+            f"{', '.join(map(repr, _TEXT_KEYS))}. Call the label's text so. {_OR_SHAPE}"
         )
         raise DataFormatError(message, path=path, line=1)
     ends = names[0].strip(), names[len(names) - 1].strip()
@@ -142,7 +181,8 @@ def _refuse_tables(names: TextColumn, texts: TextColumn, path: str | Path) -> No
                 f"be names. {_SHAPE}"
             )
             raise DataFormatError(message, path=path, line=1)
-        if _is_csv(path) and all(mark in name for name in names):
+        is_csv = str(path).lower().removesuffix(".gz").endswith(".csv")
+        if is_csv and all(mark in name for name in names):
             message = (
                 f"This is a CSV file, of which each line, such as {names[0][:60]!r}, would be a "
                 f"name. {_SHAPE} If {marks} are part of the names, call the file .txt."
@@ -175,11 +215,6 @@ def _remark_on(names: TextColumn, texts: TextColumn, path: str | Path) -> None:
             "them, delete the numbers, since a label's id is its line"
         )
     notes.warn()
-
-
-def _is_csv(path: str | Path) -> bool:
-    """Tell by a file's name whether it is a CSV."""
-    return str(path).lower().removesuffix(".gz").endswith(".csv")
 
 
 def _are_numbered(names: TextColumn, start: int, beginning: re.Pattern[str] = _NUMBERED) -> bool:

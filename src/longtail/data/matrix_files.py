@@ -11,8 +11,8 @@ import numpy as np
 from scipy.sparse import csr_array, load_npz, save_npz
 
 from longtail.data.csr import MAX_IDS, check_indices
+from longtail.data.files import replacing
 from longtail.data.from_python import features_from
-from longtail.data.paths import replacing
 from longtail.errors import DataFormatError, InputError, about_home, named
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.data.csr import with_int32_indices
+from longtail.data.csr import rows_of_entries, with_int32_indices
 from longtail.data.dataset import Dataset
-from longtail.data.input_notes import InputNotes
+from longtail.data.input_notes import warn
+from longtail.data.rows import binary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.int64]
 
-__all__ = ["joined_points", "numbers_of_points", "said_of_pairs", "texts_of_pairs"]
+__all__ = ["joined_points", "numbers_of_points", "said_of_pairs"]
 
-LEAST_REPEATED = 0.05  # of the rows: fewer are chance
-MOST_LABELS = 1.1  # a row, on average, of a table of pairs
+LEAST_REPEATED = 0.05  # of the rows: fewer may be chance
+MOST_LABELS = 1.1  # labels of a row, on average, in a table of pairs
 
 
 def joined_points(
@@ -35,7 +36,7 @@ def joined_points(
 ) -> tuple[Dataset, csr_array | None]:
     """Return a table of pairs as one point for each text or row of features, with all its labels.
 
-    It is joined with an `InputWarning`, and other data is returned as is: see `texts_of_pairs`.
+    It is joined with an `InputWarning`, and other data is returned as is: see `_are_pairs`.
     A pair that comes several times has as many points: so each label keeps its number of points,
     and a text has a point with all its labels, one with those that come twice or more, and so on.
 
@@ -68,65 +69,42 @@ def joined_points(
     >>> print(caught[0].message)
     training data: 4 rows are joined to 3 points, each with all labels that its text has as often.
     """
-    text_of = texts_of_pairs(dataset, text_of)
-    if text_of is None:
+    text_of = numbers_of_points(dataset) if text_of is None else text_of
+    if not _are_pairs(dataset, text_of):
         return dataset, pairs
     first_rows, labels = _layers(text_of, dataset.labels)
     if len(first_rows) == len(text_of):
         return dataset, pairs
     n_points = f"{len(first_rows):,} point{'s' * (len(first_rows) > 1)}"
-    notes = InputNotes("training data")
-    notes.remark(
-        f"{len(text_of):,} rows are joined to {n_points}, each with all labels that its text has "
-        "as often"
+    warn(
+        f"training data: {len(text_of):,} rows are joined to {n_points}, each with all labels that "
+        "its text has as often."
     )
-    notes.warn()
     some = dataset.take(first_rows)
     joined = Dataset(some.texts, some.features, labels, dataset.label_space)
     if pairs is None:
         return joined, None
     every = np.arange(len(text_of))
     rows_of = csr_array((np.ones(len(every)), (text_of, every)))
-    return joined, _as_ones((rows_of @ pairs)[text_of[first_rows]])
+    return joined, with_int32_indices(binary((rows_of @ pairs)[text_of[first_rows]]))
 
 
-def texts_of_pairs(dataset: Dataset, text_of: Rows | None = None) -> Rows | None:
-    """Return the number of each row's text, or features, in a table of pairs; None of other data.
+def _are_pairs(dataset: Dataset, text_of: Rows) -> bool:
+    """Tell a table of pairs by its `numbers_of_points`.
 
-    In a table of pairs more than a twentieth of the rows have the text of another row, and these
-    have one label each, but not all that share a text the same.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    text_of : int64 (n_points,), optional
-        See `joined_points`.
-
-    Returns
-    -------
-    int64 (n_points,) or None
-
-    Examples
-    --------
-    >>> from longtail import Dataset
-    >>> from longtail.data.pair_table import texts_of_pairs
-    >>> texts = ["rye", "rye", "spelt"]
-    >>> text_of = texts_of_pairs(Dataset.of(texts, [["bread"], ["grain"], ["grain"]]))
-    >>> bool(text_of[0] == text_of[1]), bool(text_of[0] == text_of[2])
-    (True, False)
-    >>> texts_of_pairs(Dataset.of(texts, [["bread", "grain"], ["bread", "food"], ["grain"]]))
+    More than a twentieth of its rows have the text of another row, and these have one label each,
+    but not all that share a text the same.
     """
-    text_of = numbers_of_points(dataset) if text_of is None else text_of
     is_repeated = (np.bincount(text_of) > 1)[text_of]
     n_repeated = np.count_nonzero(is_repeated)
     if n_repeated <= LEAST_REPEATED * len(text_of):
-        return None
+        return False
     labels = dataset.labels[is_repeated]
     if labels.nnz > MOST_LABELS * n_repeated:
-        return None
+        return False
     texts = np.repeat(text_of[is_repeated], np.diff(labels.indptr))
     n_pairs = len(np.unique(texts * labels.shape[1] + labels.indices))
-    return text_of if n_pairs > len(np.unique(texts)) else None  # else one answer, asked for often
+    return n_pairs > len(np.unique(texts))  # else one question, asked often
 
 
 def said_of_pairs(dataset: Dataset, name: str) -> str:
@@ -142,8 +120,8 @@ def said_of_pairs(dataset: Dataset, name: str) -> str:
     >>> said_of_pairs(Dataset.of(["rye", "spelt"], [["bread"], ["grain"]]), "test.csv")
     ''
     """
-    text_of = texts_of_pairs(dataset)
-    if text_of is None:
+    text_of = numbers_of_points(dataset)
+    if not _are_pairs(dataset, text_of):
         return ""
     n_texts = len(np.unique(text_of))
     what = "texts" if dataset.texts is not None else "rows of features"
@@ -161,7 +139,7 @@ def _layers(text_of: Rows, labels: csr_array) -> tuple[Rows, csr_array]:
     time to the second one. A row without labels is a point by itself.
     """
     n_rows, n_labels_of = len(text_of), np.diff(labels.indptr)
-    rows = np.repeat(np.arange(n_rows), n_labels_of)
+    rows = rows_of_entries(labels)
     order = np.lexsort((rows, labels.indices, text_of[rows]))
     rows, ids = rows[order], labels.indices[order]
     pairs = text_of[rows] * labels.shape[1] + ids
@@ -178,7 +156,7 @@ def _layers(text_of: Rows, labels: csr_array) -> tuple[Rows, csr_array]:
     ones = np.ones(len(ids), np.float32)
     points = place[point_of[: len(ids)]]
     joined = csr_array((ones, (points, ids)), shape=(len(by_row), labels.shape[1]))
-    return first_rows[by_row], _as_ones(joined)
+    return first_rows[by_row], with_int32_indices(binary(joined))
 
 
 def numbers_of_points(dataset: Dataset) -> Rows:
@@ -202,7 +180,7 @@ def numbers_of_points(dataset: Dataset) -> Rows:
     _, text_of = np.unique(hashes, return_inverse=True)
     silent = np.flatnonzero(hashes == hash(""))
     text_of[silent] = dataset.n_points + np.arange(len(silent))
-    _, text_of = np.unique(text_of, return_inverse=True)  # again below the number of rows
+    _, text_of = np.unique(text_of, return_inverse=True)  # numbered from 0 without gaps
     numbers: Rows = text_of.astype(np.int64)
     return numbers
 
@@ -215,11 +193,3 @@ def _feature_keys(features: csr_array | None) -> Iterator[bytes]:
         indices, values = features.indices[start:stop], features.data[start:stop]
         is_said = values != 0  # a zero that is stored says no more than one that is not
         yield indices[is_said].tobytes() + values[is_said].tobytes()
-
-
-def _as_ones(pairs: csr_array) -> csr_array:
-    """Return a one wherever there is an entry."""
-    result = with_int32_indices(pairs)
-    result.data = np.ones(result.nnz, np.float32)
-    result.sort_indices()
-    return result

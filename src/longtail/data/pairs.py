@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from longtail.data.blocks import features_of
 from longtail.data.columns import check_columns
 from longtail.data.fasttext import parse_line
+from longtail.data.files import decode_line, numbered_lines
 from longtail.data.formats import FORMATS, suffix_of
 from longtail.data.input_notes import InputNotes
 from longtail.data.json_lines import JsonRows
 from longtail.data.line_kinds import PLAIN, SPARSE, told_by_first
 from longtail.data.matrix_files import is_matrix_file, labels_in, points_in_matrix, save_matrix
-from longtail.data.paths import decode_line, numbered_lines
 from longtail.data.repository import read_matrix, write_matrix
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.data.unlabelled import read_points

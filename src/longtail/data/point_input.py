@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from longtail.data.vectorizer import TextVectorizer
 
-__all__ = ["InputKind", "PointInput", "word_sequences", "words_in_table"]
+__all__ = ["InputKind", "PointInput", "words_in_table"]
 
 
 class InputKind(Enum):
@@ -155,7 +155,7 @@ class PointInput:
         """Return the words of texts in order, int32 (n, at most n_words); None if not needed."""
         if vectorizer is None or self.kind is not InputKind.WORDS:
             return None
-        return word_sequences(vectorizer, texts, self.n_words)
+        return words_in_table(vectorizer.to_arrays()["table"], texts, self.n_words)
 
     def training_words(
         self, vectorizer: TextVectorizer | None, texts: Sequence[str]
@@ -209,17 +209,17 @@ def _numbers(images: Any) -> NDArray[np.float32]:
         raise InputError(f"X cannot be read as an array of images: {error}") from error
 
 
-def word_sequences(
-    vectorizer: TextVectorizer, texts: Sequence[str], n_words: int
+def words_in_table(
+    table: NDArray[np.uint64], texts: Sequence[str], n_words: int
 ) -> NDArray[np.int32]:
     """Return the columns of the words of each text, in the order of the text.
 
-    Words that the vectoriser does not know are left out, as if they were not there.
+    Words that are not in the table are left out, as if they were not there.
 
     Parameters
     ----------
-    vectorizer : TextVectorizer
-        Fitted.
+    table : uint64 (n_slots,)
+        Of a vectoriser: see `longtail.kernels.token_tables`.
     texts : sequence of str
     n_words : int
         Words that are kept of a text; the rest is cut off.
@@ -232,28 +232,11 @@ def word_sequences(
     Examples
     --------
     >>> from longtail import TextVectorizer
-    >>> from longtail.data.point_input import word_sequences
-    >>> vectorizer = TextVectorizer(char_ngrams=None, min_df=1).fit(["red wine", "red car"])
-    >>> words = word_sequences(vectorizer, ["wine, not red", "car"], 10)
-    >>> [[vectorizer.token(word) for word in row if word >= 0] for row in words]
-    [['wine', 'red'], ['car']]
-    """
-    return words_in_table(vectorizer.to_arrays()["table"], texts, n_words)
-
-
-def words_in_table(
-    table: NDArray[np.uint64], texts: Sequence[str], n_words: int
-) -> NDArray[np.int32]:
-    """Return what `word_sequences` does, by a table of `longtail.kernels.token_tables`.
-
-    Examples
-    --------
-    >>> from longtail import TextVectorizer
     >>> from longtail.data.point_input import words_in_table
     >>> vectorizer = TextVectorizer(char_ngrams=None, min_df=1).fit(["red wine", "red car"])
     >>> words = words_in_table(vectorizer.to_arrays()["table"], ["wine, not red", "car"], 10)
-    >>> words.shape, words[1, 1].item()
-    ((2, 2), -1)
+    >>> [[vectorizer.token(word) for word in row if word >= 0] for row in words]
+    [['wine', 'red'], ['car']]
     """
     rules = TokenRules(character_classes(), 1, 1, 0)  # words only
     parts: dict[int, NDArray[np.int32]] = {}

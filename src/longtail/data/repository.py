@@ -14,7 +14,7 @@ import numpy as np
 
 from longtail.data.blocks import features_of
 from longtail.data.csr import MOST_DIGITS, csr_from_rows
-from longtail.data.paths import numbered_lines, replacing
+from longtail.data.files import numbered_lines, replacing
 from longtail.data.sparse_lines import SparseRowBuilder, format_entries, parse_header, parse_ids
 from longtail.errors import DataFormatError
 
@@ -64,18 +64,6 @@ def read_repository(path: Path, labels: LabelRows) -> csr_array:
     r"""Read a file with the header ``n_points n_features n_labels`` and lines ``l1,l2 f:v f:v``.
 
     An empty line within the promised number is a point without labels and features.
-
-    Parameters
-    ----------
-    path : Path
-        The file, plain or gzip.
-    labels : LabelRows
-        Takes the labels.
-
-    Returns
-    -------
-    csr_array of float32, shape (n_points, n_features)
-        The features.
 
     Raises
     ------
@@ -161,21 +149,7 @@ def read_matrix(
 def read_features(path: Path, notes: InputNotes) -> csr_array:
     r"""Read the features of a repository file, or of that half of a pair which holds them.
 
-    Parameters
-    ----------
-    path : Path
-        The file, plain or gzip. Labels in it are not looked at.
-    notes : InputNotes
-        Takes points whose numbers are all too small to be kept.
-
-    Returns
-    -------
-    csr_array of float32, shape (n_points, n_features)
-
-    Raises
-    ------
-    DataFormatError
-        If the header disagrees with the rows, or a row is malformed.
+    Labels in it are not looked at. See `FileFormat`.
 
     Examples
     --------
@@ -275,11 +249,6 @@ def write_matrix(path: Path, matrix: csr_array) -> None:
 
 def write_repository(path: Path, dataset: Dataset) -> None:
     r"""Write a data set of features with the header ``n_points n_features n_labels``.
-
-    Raises
-    ------
-    InputError
-        If the data set has texts instead of features.
 
     Examples
     --------

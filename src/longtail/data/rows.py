@@ -18,7 +18,6 @@ __all__ = [
     "as_rows",
     "binary",
     "evenly_spaced",
-    "from_padded",
     "offsets_and_indices",
     "row_norms",
     "unit_product",
@@ -225,22 +224,3 @@ def _truncated(rows: sp.csr_array, max_entries: int | None) -> sp.csr_array:
     keep = np.zeros(rows.nnz, np.bool_)
     keep_largest_entries(rows.indptr.astype(np.int64), rows.data, max_entries, keep)
     return with_entries(rows, keep)
-
-
-def from_padded(ids: NDArray[np.int32], values: NDArray[np.float64]) -> sp.csr_array:
-    """Make CSR rows of (n, k) arrays in which -1 stands for nothing; a square matrix.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from longtail.data.rows import from_padded
-    >>> ids, values = np.array([[1, -1], [1, 0]], np.int32), np.array([[0.5, 0], [0.25, 2]])
-    >>> from_padded(ids, values).toarray().tolist()
-    [[0.0, 0.5], [2.0, 0.25]]
-    """
-    is_used = ids >= 0
-    starts = np.concatenate([[0], np.cumsum(is_used.sum(axis=1))])
-    shape = (len(ids), len(ids))
-    result = sp.csr_array((values[is_used].astype(np.float32), ids[is_used], starts), shape)
-    result.sort_indices()
-    return result

@@ -21,7 +21,6 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from longtail.data.characters import joined_lines
-from longtail.data.rows import offsets_and_indices
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import n_usable_cores, over_row_chunks
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "even_split",
-    "feature_group_keys",
     "held_out_split",
     "split_of_groups",
     "text_group_keys",
@@ -47,7 +45,7 @@ Keys: TypeAlias = "NDArray[np.uint64]"
 _WORD = re.compile(r"\w+")
 _N_TOP_FEATURES = 16
 MOST_TWINS = 4  # editions, variants; more points than these are one question asked often
-LEAST_ASKED_OFTEN = 0.05  # of the points: fewer are what any catalogue has of much printed books
+LEAST_ASKED_OFTEN = 0.05  # of the points: fewer may be the most printed books of a catalogue
 
 
 def held_out_split(
@@ -196,16 +194,10 @@ def _starts(group_of_row: Rows) -> Rows:
     return np.cumsum(sizes) - sizes
 
 
-def _keys(texts_or_features: Sequence[str] | csr_array) -> Keys:
-    """Return a key for each point, the same for near-identical ones."""
-    if issparse(texts_or_features):
-        return feature_group_keys(texts_or_features)
-    return text_group_keys(texts_or_features)
-
-
 def _groups(texts_or_features: Sequence[str] | csr_array) -> Rows:
     """Return the number of the group of each row: those of a group are held out together."""
-    keys = _keys(texts_or_features)
+    is_matrix = issparse(texts_or_features)
+    keys = (_feature_group_keys if is_matrix else text_group_keys)(texts_or_features)
     _, group_of_row, sizes = np.unique(keys, return_inverse=True, return_counts=True)
     is_alone = sizes[group_of_row] > MOST_TWINS
     if is_alone.sum() >= LEAST_ASKED_OFTEN * len(keys):
@@ -256,25 +248,20 @@ def _word_characters() -> NDArray[np.bool_]:
     return is_word
 
 
-def feature_group_keys(features: csr_array) -> Keys:
+def _feature_group_keys(features: csr_array) -> Keys:
     """Return a 64-bit key for each row, the same for rows with the same 16 heaviest features.
 
     Among equal weights the rarer feature counts as heavier, so that rows of 0 and 1 are told apart
     by what is particular to them.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_array
-    >>> rows = csr_array([[0, 1.0, 0.5], [0, 2.0, 1.9], [3.0, 0, 0]])
-    >>> first, second, third = feature_group_keys(rows)
-    >>> bool(first == second), bool(first == third)
-    (True, False)
     """
     matrix = csr_array(features)
-    row_starts, columns = offsets_and_indices(matrix)
-    weights = read_only(matrix.data, np.float32)
-    n_rows_with = np.bincount(matrix.indices, minlength=matrix.shape[1])
     keys = np.empty(matrix.shape[0], np.uint64)
-    arrays = (read_only(row_starts, np.int64), read_only(columns, np.int32), weights, n_rows_with)
-    keys_of_heaviest(*arrays, _N_TOP_FEATURES, keys)
+    keys_of_heaviest(
+        read_only(matrix.indptr, np.int64),
+        read_only(matrix.indices, np.int32),
+        read_only(matrix.data, np.float32),
+        np.bincount(matrix.indices, minlength=matrix.shape[1]),
+        _N_TOP_FEATURES,
+        keys,
+    )
     return keys

@@ -17,6 +17,8 @@ from longtail.folder_exchange import exchange, new_folder_for, read_whole, resol
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from longtail.data.dataset import Dataset
+
 __all__ = ["open_parts", "save_parts"]
 
 _FORMAT = "longtail-dataset"
@@ -26,40 +28,33 @@ _FACTS = "dataset.json"
 Parts: TypeAlias = "tuple[TextColumn | None, csr_array | None, csr_array, LabelSpace]"
 
 
-def save_parts(
-    folder: Path,
-    texts: TextColumn | None,
-    features: csr_array | None,
-    labels: csr_array,
-    space: LabelSpace,
-) -> None:
+def save_parts(folder: Path, dataset: Dataset) -> None:
     """Write the folder under another name, then put it into place; see `Dataset.save`.
 
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from scipy.sparse import csr_array
-    >>> from longtail.data.label_space import LabelSpace
+    >>> from longtail import Dataset
     >>> from longtail.data.storage import save_parts
-    >>> from longtail.data.text_column import TextColumn
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     texts, labels = TextColumn.from_strings(["how to knead"]), csr_array([[1.0]])
-    ...     save_parts(pathlib.Path(place, "train"), texts, None, labels, LabelSpace(1))
+    ...     save_parts(pathlib.Path(place, "train"), Dataset.of(["how to knead"], [[0]]))
     ...     sorted({file.name.split(".")[0] for file in pathlib.Path(place, "train").iterdir()})
     ['dataset', 'labels', 'texts']
     """
     folder = resolved(folder)
     old = _replaced(folder) if folder.exists() else set()
+    features, space = dataset.features, dataset.label_space
     with new_folder_for(folder) as partial:
-        _save_columns(partial, {"texts": texts, "label_names": space.names})
+        _save_column(partial, "texts", dataset.texts)
+        _save_column(partial, "label_names", space.names)
         if not space.texts_are_names:
-            _save_columns(partial, {"label_texts": space.texts})
+            _save_column(partial, "label_texts", space.texts)
         _save_matrix(partial, "features", features)
-        _save_matrix(partial, "labels", labels)
+        _save_matrix(partial, "labels", dataset.labels)
         facts = {
             "format": _FORMAT,
             "format_version": _VERSION,
-            "n_points": labels.shape[0],
+            "n_points": dataset.n_points,
             "n_labels": space.n_labels,
             "n_features": None if features is None else features.shape[1],
             "label_texts_are_names": space.texts_are_names,
@@ -141,12 +136,11 @@ def _read_facts(folder: Path) -> dict[str, Any]:
     return facts
 
 
-def _save_columns(folder: Path, columns: dict[str, TextColumn | None]) -> None:
-    """Write two files for each column that there is."""
-    for name, column in columns.items():
-        if column is not None:
-            np.save(folder / f"{name}.buffer.npy", column.buffer)
-            np.save(folder / f"{name}.offsets.npy", column.offsets)
+def _save_column(folder: Path, name: str, column: TextColumn | None) -> None:
+    """Write two files for a column, if there is one."""
+    if column is not None:
+        np.save(folder / f"{name}.buffer.npy", column.buffer)
+        np.save(folder / f"{name}.offsets.npy", column.offsets)
 
 
 def _open_column(folder: Path, name: str) -> TextColumn | None:

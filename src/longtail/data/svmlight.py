@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from longtail.data.blocks import features_of
-from longtail.data.paths import numbered_lines, replacing
+from longtail.data.files import numbered_lines, replacing
 from longtail.data.repository import split_label_part
 from longtail.data.sparse_lines import SparseRowBuilder, format_entries, parse_ids
 from longtail.errors import DataFormatError
@@ -28,22 +28,7 @@ def read_svmlight(path: Path, labels: LabelRows) -> csr_array:
     nothing, and training and test files agree without a guess. Blank lines are skipped and
     counted, lines with only a remark skipped.
 
-    Parameters
-    ----------
-    path : Path
-        The file, plain or gzip.
-    labels : LabelRows
-        Takes the labels: ids from 0, separated by commas.
-
-    Returns
-    -------
-    csr_array of float32, shape (n_points, largest feature id + 1)
-        The features.
-
-    Raises
-    ------
-    DataFormatError
-        If a row is malformed.
+    There are as many features as the largest id says. Labels are ids from 0, separated by commas.
 
     Examples
     --------
@@ -77,8 +62,6 @@ def write_svmlight(path: Path, dataset: Dataset) -> None:
 
     Raises
     ------
-    InputError
-        If the data set has texts instead of features.
     DataFormatError
         If a point has neither labels nor features: its line would be blank.
 

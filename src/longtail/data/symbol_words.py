@@ -52,16 +52,6 @@ def has_symbols(text: str) -> bool:
 def codes_of(text: str, *, symbols: bool) -> Codes:
     """Return the code points of a text; with `symbols`, the words of its symbols behind them.
 
-    Parameters
-    ----------
-    text : str
-    symbols : bool
-
-    Returns
-    -------
-    uint32 (n_code_points,), read-only
-        See `code_points`.
-
     Examples
     --------
     A digit, a colon, a digit.
@@ -79,11 +69,6 @@ def codes_of(text: str, *, symbols: bool) -> Codes:
 
 def joined_codes_of(texts: Sequence[str], start: int, stop: int) -> tuple[Codes, NDArray[np.int64]]:
     r"""Return the code points of ``texts[start:stop]`` at once, each with the words of its symbols.
-
-    Parameters
-    ----------
-    texts : sequence of str
-    start, stop : int
 
     Returns
     -------

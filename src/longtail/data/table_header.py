@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from longtail.data.columns import Columns
     from longtail.data.input_notes import InputNotes
-    from longtail.data.kept import Kept
+    from longtail.data.kept_columns import Kept
 
 __all__ = ["NAME_COLUMNS", "OTHERWISE_SEPARATED", "FirstRow", "Layout", "known_headings"]
 

@@ -6,7 +6,7 @@ import csv
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from longtail.data.paths import decode_line, raw_lines
+from longtail.data.files import decode_line, raw_lines
 from longtail.errors import DataFormatError
 
 if TYPE_CHECKING:

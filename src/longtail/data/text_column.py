@@ -16,12 +16,12 @@ from longtail.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["TextColumn", "TextColumnBuilder", "shown_texts", "well_formed"]
+__all__ = ["NO_TEXTS", "TextColumn", "TextColumnBuilder", "shown_texts", "well_formed"]
 
 # Rows handled at a time where each one costs temporary memory of several times its size.
 _CHUNK = 65_536
 _LINE_FEED = ord("\n")
-_SHOWN = 80  # letters of a text, which may be as long as a book
+_MOST_SHOWN, _SHOWN = 3, 80  # texts, and letters of one, which may be as long as a book
 
 
 class TextColumn(Sequence[str]):
@@ -135,11 +135,6 @@ class TextColumn(Sequence[str]):
         ----------
         rows : array-like of int, shape (n,)
             Row numbers from 0; repeats are allowed.
-
-        Returns
-        -------
-        TextColumn
-            A copy with ``n`` texts.
         """
         row_ids = np.arange(len(self))[np.asarray(rows, dtype=np.int64).reshape(-1)]  # checked
         places = np.clip(self.offsets, 0, len(self.buffer))  # of a damaged file, they may be any
@@ -186,17 +181,17 @@ class TextColumn(Sequence[str]):
         return TextColumn(self.buffer[offsets[0] : offsets[-1]], offsets - offsets[0])
 
 
-def shown_texts(texts: Sequence[str], at_most: int = 3) -> str:
+def shown_texts(texts: Sequence[str]) -> str:
     """Return the first of some texts as a line of output shows them, however long they are.
 
     Examples
     --------
     >>> from longtail.data.text_column import shown_texts
-    >>> shown_texts(["red", "white"]), shown_texts(["red", "white"], at_most=1)
-    ("'red', 'white'", "'red', ...")
+    >>> shown_texts(["red", "white"]), shown_texts(["ale", "gin", "red", "white"])
+    ("'red', 'white'", "'ale', 'gin', 'red', ...")
     """
-    first = (text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..." for text in texts[:at_most])
-    return ", ".join(map(repr, first)) + (", ..." if len(texts) > at_most else "")
+    first = (text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..." for text in texts[:_MOST_SHOWN])
+    return ", ".join(map(repr, first)) + (", ..." if len(texts) > _MOST_SHOWN else "")
 
 
 def _no_string(position: int, value: object) -> InputError:
@@ -283,3 +278,6 @@ def _check_arrays(buffer: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None
             f"The offsets of a text column must run from 0 to the buffer's {len(buffer)} bytes, "
             f"got {offsets[:1].tolist()} to {offsets[-1:].tolist()}."
         )
+
+
+NO_TEXTS = TextColumn.from_strings(())

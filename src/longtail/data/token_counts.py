@@ -118,10 +118,6 @@ def counted_tokens(
     codes_of : callable
         From texts, a first and a last of them to code points, as `joined_code_points`.
 
-    Returns
-    -------
-    CountedTokens
-
     Examples
     --------
     >>> from longtail import TextVectorizer
@@ -168,11 +164,6 @@ def document_frequencies(
     texts: Sequence[str], rules: TokenRules
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return every token's key and the number of texts that it is in.
-
-    Parameters
-    ----------
-    texts : sequence of str
-    rules : TokenRules
 
     Returns
     -------

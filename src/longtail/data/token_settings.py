@@ -57,12 +57,7 @@ class TokenSettings:
         return np.array([0, *of_kinds])
 
     def token_rules(self) -> TokenRules:
-        """Return the parameters as the kernels take them.
-
-        Returns
-        -------
-        TokenRules
-        """
+        """Return the parameters as the kernels take them."""
         shortest, longest = self.char_ngrams or (1, 0)
         return TokenRules(character_classes(), self.word_ngrams, shortest, longest)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from longtail.data.columns import Columns
-    from longtail.data.kept import Kept
+    from longtail.data.kept_columns import Kept
     from longtail.data.text_column import TextColumn
 
 __all__ = ["check_kind", "read_points", "remark_if_narrow", "widened"]

@@ -1,11 +1,11 @@
 """Points that were made of others by changing a few words: each text some five or ten times.
 
 Who has few texts may vary them: leave words out, put others in, turn sentences round. All variants
-of a text have its labels. A text to come has none among the training points, but of a point held
-out all others are there, so that whatever is nearest to it seems to be always right.
+of a text have its labels. A text to come has no variant among the training points, but a point that
+is held out would have all of its others there, and its nearest neighbour would always be right.
 
-Catalogues have variants, too, of some of their things; those to come will be variants of what is
-known as often. So points count as made only where nearly all are, each about as often as the next.
+Catalogues, too, have variants of some of their things, and texts to come will be such variants as
+often. So points count as made only where nearly all have variants, and about equally many.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["groups_of_variants"]
 
-N_TRIED = 200  # points, by which nearly all data is told to have no variants
-NEAR, SAME = 0.5, 0.9999  # cosines of variants; and of a text that comes again, as in a log
-MOST_ALONE = 0.1  # of the points: more, and not all have been varied
+N_TRIED = 200  # points that are looked at first: they show of most data that it has no variants
+NEAR, SAME = 0.5, 0.9999  # least cosine of variants; and of repeats of a text, as in a log
+MOST_ALONE = 0.1  # of the points, without a variant: if more, variants were not made of all
 LEAST_GROUPS = 100  # fewer are classes, rather than variants of a text
-MOST_UNEVEN = 1.0  # standard deviation of the sizes of the groups, by their mean
+MOST_UNEVEN = 1.0  # standard deviation of the sizes of the groups over their mean
 MOST_ALIKE = 2_000  # points with the same labels: more are a class
 
 

@@ -15,14 +15,13 @@ from longtail.data.symbol_words import codes_of, joined_codes_of
 from longtail.data.text_column import TextColumn
 from longtail.data.token_counts import counted_tokens, kinds_of
 from longtail.data.token_settings import TokenSettings
-from longtail.data.vocabulary_arrays import check_arrays
-from longtail.errors import InputError, ModelFolderError
+from longtail.errors import RETRAIN, InputError, ModelFolderError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.handle import handle_of
 from longtail.kernels.jit import n_usable_cores, over_row_chunks
 from longtail.kernels.text import TokenKind, TokenRules, Vocabulary, encode_text, encode_texts
 from longtail.kernels.token_numbers import weigh_numbers
-from longtail.kernels.token_tables import build_table
+from longtail.kernels.token_tables import LOW_HALF, build_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +33,13 @@ if TYPE_CHECKING:
 __all__ = ["TextVectorizer", "TokenKind"]
 
 CHUNK = 1024  # texts normalised and encoded at a time
+_ARRAY_TYPES: dict[str, type[np.generic]] = {
+    "table": np.uint64,
+    "weights": np.float32,
+    "kinds": np.uint8,
+    "token_buffer": np.uint8,
+    "token_offsets": np.int64,
+}
 Rows: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]"
 
 
@@ -80,7 +86,8 @@ class TextVectorizer(TokenSettings):
     scaling: sublinear tf and smooth idf [1]_. Tokens are known by a 62-bit hash; two of ten
     million share one with a probability of about 1 in 100,000.
 
-    A fitted vectoriser is never changed by use: any number of threads may share one.
+    A fitted vectoriser is never changed by use: any number of threads may share one. Before `fit`
+    or `fit_transform`, what needs a vocabulary raises InputError.
 
     References
     ----------
@@ -114,11 +121,6 @@ class TextVectorizer(TokenSettings):
         texts : sequence of str
             The training texts, a list or a `TextColumn`. Empty ones are allowed.
 
-        Returns
-        -------
-        TextVectorizer
-            Itself.
-
         Raises
         ------
         InputError
@@ -133,10 +135,6 @@ class TextVectorizer(TokenSettings):
 
     def fit_transform(self, texts: Sequence[str]) -> csr_array:
         """Learn the vocabulary and its weights, and encode the texts, in one reading of them.
-
-        Parameters
-        ----------
-        texts : sequence of str
 
         Returns
         -------
@@ -198,7 +196,7 @@ class TextVectorizer(TokenSettings):
         order = np.lexsort((counted.keys[kept], -counted.frequencies[kept]))
         kept = kept[order[: self.max_features]]
         factors = np.array([0.0, *self.kind_weights])[kinds[kept]]
-        weights = factors * _inverse_frequency(counted.frequencies[kept], n_texts)
+        weights = factors * (np.log((1 + n_texts) / (1 + counted.frequencies[kept])) + 1)
         table = read_only(build_table(counted.keys[kept]), np.uint64)
         tokens = counted.spelled.take(counted.places[kept])
         self._adopt(table, weights.astype(np.float32), kinds[kept], tokens)
@@ -209,10 +207,6 @@ class TextVectorizer(TokenSettings):
     def transform(self, texts: Sequence[str]) -> csr_array:
         """Encode texts, on all usable cores.
 
-        Parameters
-        ----------
-        texts : sequence of str
-
         Returns
         -------
         csr_array of shape (n_texts, n_features_), float32
@@ -222,7 +216,7 @@ class TextVectorizer(TokenSettings):
         Raises
         ------
         InputError
-            If something is not a string, or `fit` has not been called.
+            If something is not a string.
         """
         rules = self.fitted_rules()
         _check_texts(texts)
@@ -256,10 +250,6 @@ class TextVectorizer(TokenSettings):
     def encode_one(self, text: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Encode one text: the same bits as its row of `transform`.
 
-        Parameters
-        ----------
-        text : str
-
         Returns
         -------
         columns : ndarray of shape (n_known,), int32
@@ -269,7 +259,7 @@ class TextVectorizer(TokenSettings):
         Raises
         ------
         InputError
-            If `text` is not a string, or `fit` has not been called.
+            If `text` is not a string.
         """
         if not isinstance(text, str):
             raise InputError(f"Expected one text (str), got {type(text).__name__}.")
@@ -282,18 +272,7 @@ class TextVectorizer(TokenSettings):
         return joined_codes_of if self.symbols else joined_code_points
 
     def handle(self) -> Any:
-        """Return what compiled code takes instead of this object.
-
-        Returns
-        -------
-        object
-            The handle of a `longtail.kernels.text.Vocabulary`, made at the first call.
-
-        Raises
-        ------
-        InputError
-            If it is not fitted yet.
-        """
+        """Return what compiled code takes instead of this object: a handle of a `Vocabulary`."""
         if self._handle is None:
             self._handle = handle_of(Vocabulary(self.fitted_rules(), self._table, self.weights_))
         return self._handle
@@ -309,16 +288,7 @@ class TextVectorizer(TokenSettings):
             self._adopt(self._table, self.weights_, self.kinds_, self.tokens_)
 
     def is_word(self) -> NDArray[np.bool_]:
-        """Return which columns are words or pairs of words, not pieces of words.
-
-        Returns
-        -------
-        ndarray of shape (n_features_,), bool
-
-        Raises
-        ------
-        InputError
-            If `fit` has not been called.
+        """Return which columns are words or pairs of words, not pieces: bool (n_features_,).
 
         Examples
         --------
@@ -332,16 +302,7 @@ class TextVectorizer(TokenSettings):
         return is_word
 
     def is_beginning(self) -> NDArray[np.bool_]:
-        """Return which columns are pieces that words begin with, such as ``<pre``.
-
-        Returns
-        -------
-        ndarray of shape (n_features_,), bool
-
-        Raises
-        ------
-        InputError
-            If `fit` has not been called.
+        """Return which columns are pieces that words begin with, as ``<pre``: bool (n_features_,).
 
         Examples
         --------
@@ -356,22 +317,12 @@ class TextVectorizer(TokenSettings):
         return is_beginning
 
     def token(self, column: int) -> str:
-        """Return the token of a column.
-
-        Parameters
-        ----------
-        column : int
-            0 to ``n_features_ - 1``.
-
-        Returns
-        -------
-        str
-            A word, two words, or a piece such as ``<pre`` or ``ing>``; normalised, case-folded.
+        """Return the token of a column: a word, two words, or a piece such as ``ing>``.
 
         Raises
         ------
         InputError
-            If there is no such column, or `fit` has not been called.
+            If there is no such column.
         """
         self.fitted_rules()
         if not 0 <= column < self.n_features_:
@@ -408,10 +359,6 @@ class TextVectorizer(TokenSettings):
         arrays : mapping of str to ndarray
             What `to_arrays` returned; read-only and memory-mapped arrays are used in place.
 
-        Returns
-        -------
-        TextVectorizer
-
         Raises
         ------
         ModelFolderError
@@ -434,7 +381,7 @@ class TextVectorizer(TokenSettings):
         settings: dict[str, Any] = {
             key: tuple(v) if isinstance(v, list) else v for key, v in config.items()
         }
-        check_arrays(arrays)
+        _check_arrays(arrays)
         vectorizer = cls(**settings)
         vectorizer.check_parameters()
         tokens = TextColumn(arrays["token_buffer"], arrays["token_offsets"])
@@ -458,17 +405,7 @@ class TextVectorizer(TokenSettings):
         self._handle = None
 
     def fitted_rules(self) -> TokenRules:
-        """Return how texts become tokens.
-
-        Returns
-        -------
-        TokenRules
-
-        Raises
-        ------
-        InputError
-            If there are none yet.
-        """
+        """Return how texts become tokens, or raise InputError if there is no vocabulary yet."""
         if self._rules is None:
             raise InputError("This TextVectorizer is not fitted yet. Call fit(texts) first.")
         return self._rules
@@ -492,7 +429,29 @@ def _check_texts(texts: Sequence[str]) -> None:
         )
 
 
-def _inverse_frequency(frequencies: NDArray[np.int64], n_texts: int) -> NDArray[np.float64]:
-    """Return the smooth inverse document frequency."""
-    idf: NDArray[np.float64] = np.log((1 + n_texts) / (1 + frequencies)) + 1
-    return idf
+def _check_arrays(arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse arrays that are missing, of another type, or do not fit together."""
+    for name, dtype in _ARRAY_TYPES.items():
+        if name not in arrays:
+            raise ModelFolderError(f"The vectoriser's array {name!r} is missing. {RETRAIN}")
+        if arrays[name].dtype != dtype:
+            raise ModelFolderError(
+                f"The vectoriser's array {name!r} is {arrays[name].dtype}, "
+                f"not {np.dtype(dtype)}. {RETRAIN}"
+            )
+    n_features = arrays["weights"].size
+    n_slots = len(arrays["table"])
+    fits = (
+        arrays["table"].shape == (n_slots,)
+        and n_slots & (n_slots - 1) == 0
+        # The kernels trust the table: a full one or a column beyond the last must not reach them.
+        and np.count_nonzero(arrays["table"]) == n_features < n_slots
+        and (arrays["table"] & LOW_HALF).max() < n_features
+        and arrays["kinds"].shape == (n_features,)
+        and arrays["token_offsets"].shape == (n_features + 1,)
+    )
+    if not fits:
+        raise ModelFolderError(
+            "The vectoriser's arrays do not fit together: "
+            f"{ {name: arrays[name].shape for name in _ARRAY_TYPES} }. {RETRAIN}"
+        )

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array, csr_matrix, isspmatrix
 
+from longtail.data.csr import csr_of_chosen
 from longtail.data.dataset import Dataset
 from longtail.data.foreign import as_classes, own_dtype
 from longtail.data.from_python import LabelForm, labels_from
 from longtail.data.input_notes import warn
+from longtail.data.label_space import in_ids_of
 from longtail.errors import InputError
 from longtail.estimators.scikit_learn import Parameters, not_fitted
 from longtail.evaluation import LEAST_KNOWN, warn_of_unknown_labels
@@ -25,11 +27,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from longtail.data.label_space import LabelSpace
 
 __all__ = ["AnsweringEstimator", "matrix_dtype", "rereadable", "sparse_type"]
 
-USUALLY_PREDICTED = 100  # labels of a point; of points that may have more, more are asked for
+USUALLY_PREDICTED = 100  # labels of a point that are asked for first; if all are chosen, more
 LEAST_CHOSEN = 0.5  # probability
 MOST_NUMBERS = 2**30  # of a matrix of all probabilities: 8 GB
 MATRICES = (LabelForm.SPARSE, LabelForm.DENSE)
@@ -161,7 +162,9 @@ class AnsweringEstimator(Parameters):
                 f"y has {space.n_labels:,} columns, but the model has {n_labels:,} labels. Pass a "
                 "matrix with the same columns as in training."
             )
-        labels = self._in_own_ids(labels, space)
+        no_points = csr_array((len(ids), 0), dtype=np.float32)
+        asked = Dataset(None, no_points, labels, space)
+        labels = in_ids_of(self.predictor_.label_space, asked).labels
         warn_of_unknown_labels(labels, n_labels)
         return precision_at_k(ids, labels, 1)
 
@@ -208,22 +211,10 @@ class AnsweringEstimator(Parameters):
             return [[name(i) for i in row[on]] for row, on in zip(ids, chosen, strict=True)]
         if self.label_form_ is LabelForm.IDS:
             return [row[on].tolist() for row, on in zip(ids, chosen, strict=True)]
-        starts = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
-        shape = (len(ids), self.predictor_.n_labels)
-        matrix = csr_array(
-            (np.ones(int(starts[-1]), self._label_dtype), ids[chosen], starts), shape
-        )
-        matrix.sort_indices()
+        ones = np.ones(ids.shape, self._label_dtype)
+        matrix = csr_of_chosen(ids, ones, chosen, self.predictor_.n_labels)
         is_sparse = self.label_form_ is LabelForm.SPARSE
         return self._sparse_type(matrix) if is_sparse else matrix.toarray()
-
-    def _in_own_ids(self, labels: csr_array, space: LabelSpace) -> csr_array:
-        """Return true labels in the model's ids, with names that it does not know behind them."""
-        if space.names is None:
-            return labels
-        empty = csr_array((labels.shape[0], 0), dtype=np.float32)
-        known = self.predictor_.label_space
-        return Dataset(None, empty, labels, space).relabelled(known).labels
 
 
 def rereadable(given: Any) -> Any:
@@ -266,7 +257,7 @@ def matrix_dtype(y: Any) -> np.dtype[Any]:
     (dtype('int64'), dtype('float32'))
     """
     given = np.asarray(y).dtype if hasattr(y, "columns") else own_dtype(y)
-    # Of Python objects and half numbers there are none.
+    # scipy has no sparse matrices of Python objects or of float16.
     is_usual = given is not None and given.kind in "biuf" and given != np.float16
     return given if given and is_usual else np.dtype(np.float32)
 

@@ -24,6 +24,7 @@ from longtail.data.from_python import (
     texts_from,
 )
 from longtail.data.point_input import PointInput
+from longtail.data.text_column import NO_TEXTS
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError, interruptible
 from longtail.estimators.answers import AnsweringEstimator, matrix_dtype, rereadable, sparse_type
@@ -167,7 +168,7 @@ class LabelEstimator(AnsweringEstimator):
             n_points = features.shape[0]
         labels, space, form = labels_from(y, n_points)
         dataset = Dataset(texts, features, labels, space)
-        if form is LabelForm.CLASSES:  # each is all that its point has
+        if form is LabelForm.CLASSES:  # a point has one class, so rows are no pairs to be joined
             check_dataset(dataset)
             self._fit_points(without_copies(dataset)[0])
         else:
@@ -230,7 +231,7 @@ class LabelEstimator(AnsweringEstimator):
         if set_aside is not None:
             set_aside = checked_pairs(set_aside, dataset)
         dataset, set_aside = points_of_rows(dataset, set_aside)
-        if set_aside is not None:  # once more: a point has those of all its rows
+        if set_aside is not None:  # once more: a joined point has the pairs of all its rows
             set_aside = checked_pairs(set_aside, dataset)
         checkpoints = None
         if checkpoint_folder is not None:
@@ -283,9 +284,8 @@ class LabelEstimator(AnsweringEstimator):
         data, held_out = split_data(self, dataset, encoded, set_aside, run.n_threads)
         vectorizer = encoded.vectorizer
         # Ready-made features as they are given: centred dense columns are encoded with one more.
-        counted = encoded.features if dataset.features is None else dataset.features
-        n_features = counted.shape[1]
-        del encoded, counted  # the two parts hold their own rows
+        n_features = (encoded.features if dataset.features is None else dataset.features).shape[1]
+        del encoded  # the two parts hold their own rows
         scorer, calibration = self._learn_calibrated(data, held_out, run)
         predictor = Predictor(
             scorer=scorer,
@@ -417,7 +417,7 @@ class LabelEstimator(AnsweringEstimator):
         go together, adds what they may be, and raises MissingExtraError for those that need a
         library which is not installed.
         """
-        pieces = char_ngrams_for(self.char_ngrams, ())
+        pieces = char_ngrams_for(self.char_ngrams, NO_TEXTS)
         TextVectorizer(word_ngrams=self.word_ngrams, char_ngrams=pieces).check_parameters()
 
     def reads(self) -> PointInput:

@@ -39,13 +39,13 @@ __all__ = [
 ]
 
 LEAST_HELD_OUT, LARGEST_HELD_OUT = 20, 2_500  # points: enough for a few weights and a calibration
-EVEN = 0.9  # of the variance that chance gives the labels' numbers of points
+EVEN = 0.9  # share of the variance that chance would give to the labels' numbers of points
 N_ITERATIONS = 50
 FEW = 20  # points a label, on average: of so many, one more or less tells labels apart no longer
 FEW_SINGLE = 0.1  # of the labels: so many may have one point, which cannot be held out
 MOST_HELD_OUT = 3  # times as many as are wanted, if each label must lose a point
 MOST_IN_PART = 4.0  # times as many points are asked in part as are held out, and the reverse
-MANY = 400  # points, with which nearly all models err on points that they have learnt from, too
+MANY = 400  # points: models of so many err on points that they have learnt from, too
 
 
 def held_out_rows(
@@ -107,7 +107,7 @@ def held_out_rows(
                 train, held = split_of_groups(group_of_row, share, seed)
             else:
                 train, held = held_out_split(points, share, seed)
-    return (train, held) if labels[train].nnz else nothing  # to learn from, else
+    return (train, held) if labels[train].nnz else nothing  # else there is nothing to learn from
 
 
 def can_hold_out(labels: csr_array, n_wanted: float, *, reads_label_texts: bool = False) -> bool:
@@ -142,11 +142,12 @@ def n_in_part(labels: csr_array, n_held_out: int, *, reads_label_texts: bool = F
     """Return how many points that are learnt from are asked in part, beside those held out.
 
     None, if points come by chance. Where somebody has written the same number of examples for each
-    label, no two say nearly the same. So held-out points do not tell what it means that a text is
-    nearly an example, but parts of others do: a quarter as many are asked. If there are labels that
-    are known by their texts alone, most held-out points have labels that have lost their only
-    example, and from these it would be learnt that a label with an example is never right. So there
-    are as many parts to a held-out point as labels with examples to one without, a quarter to four.
+    label, no two of them are nearly the same, so held-out points cannot show what it means that a
+    text is nearly an example. Parts of examples show it: a quarter as many are asked as points are
+    held out. If some labels are known by their texts alone, most held-out points have labels that
+    have lost their only example, and would teach that a label with an example is never right. So
+    there are as many parts for each held-out point as labels with examples for each one without,
+    from a quarter to four.
 
     Parameters
     ----------

@@ -143,12 +143,6 @@ def _check_kind(name: str, value: object, kind: str) -> None:
 def check_min_df(estimator: LabelEstimator, n_points: int) -> None:
     """Warn that a `min_df` is lowered because points are few; the default is lowered silently.
 
-    Parameters
-    ----------
-    estimator : LabelEstimator
-    n_points : int
-        Training texts.
-
     Raises
     ------
     InputError
@@ -181,10 +175,6 @@ def check_min_df(estimator: LabelEstimator, n_points: int) -> None:
 
 def check_settings(estimator: LabelEstimator) -> None:
     """Raise unless every setting is of its kind and in its range, and the device is there.
-
-    Parameters
-    ----------
-    estimator : LabelEstimator
 
     Raises
     ------

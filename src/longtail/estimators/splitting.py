@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.data.text_column import NO_TEXTS
 from longtail.estimators.holding_out import (
     LARGEST_HELD_OUT,
     asked_in_part,
@@ -102,7 +103,7 @@ def _data_of(
 ) -> TrainingData:
     """Return all points as the modules see them."""
     features, vectorizer, label_features = encoded
-    texts, reads = dataset.texts or (), settings.reads()
+    texts, reads = dataset.texts or NO_TEXTS, settings.reads()
     of_labels = () if label_features is None else label_texts_of(dataset) or ()
     return TrainingData(
         features=features,

@@ -24,7 +24,7 @@ __all__ = ["symbols_tell"]
 N_TRIED = 2_000  # points, half of which are learnt from and half asked, and the reverse
 N_LOOKED_AT = 10 * N_TRIED  # texts among which such with symbols are looked for
 LEAST_TRIED = 100
-MOST_LABELS, LEAST_POINTS_A_LABEL = 1_000, 10  # of more or rarer ones, words tell
+MOST_LABELS, LEAST_POINTS_A_LABEL = 1_000, 10  # more or rarer labels are told by words
 N_LABELS_TRIED = 300  # the most frequent ones: more take longer, and change the trial little
 LEAST_WITH_SYMBOLS = 0.05  # of the texts
 N_STANDARD_ERRORS = 3.0
@@ -35,12 +35,6 @@ def symbols_tell(dataset: Dataset, n_threads: int) -> bool:
 
     By three standard errors of the difference: of titles and other prose, symbols tell nothing.
     Where few texts have symbols, half of those tried do: others are answered as before.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        With texts.
-    n_threads : int
 
     Examples
     --------

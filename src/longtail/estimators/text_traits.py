@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.data.characters import are_unspaced
+from longtail.data.csr import rows_of_entries
 from longtail.data.rows import evenly_spaced
-from longtail.data.text_column import TextColumn
 from longtail.data.token_counts import document_frequencies, kinds_of
 from longtail.data.vectorizer import TextVectorizer
 from longtail.kernels.text import TokenKind
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+    from longtail.data.text_column import TextColumn
 
 __all__ = [
     "LEAST_TEXTS",
@@ -33,10 +35,10 @@ LEAST_TEXTS = 100  # of fewer, two characters that labels share are shared by ch
 N_LOOKED_AT = 1_000  # texts by which it is told whether they name their labels, or are strings
 SAMPLE = 10_000  # texts whose words are counted
 N_HALVED = 2_000  # texts whose words are looked for in each other
-LONG = 250  # bytes of a text, on average, from which a sample has fewer
+LONG = 250  # bytes of a text, on average: of longer ones fewer are sampled
 
 
-def sample_of(texts: TextColumn | tuple[()]) -> TextColumn | tuple[()]:
+def sample_of(texts: TextColumn) -> TextColumn:
     """Return some of the texts, from all over them; fewer of long ones.
 
     Examples
@@ -46,7 +48,7 @@ def sample_of(texts: TextColumn | tuple[()]) -> TextColumn | tuple[()]:
     >>> len(sample_of(TextColumn.from_strings(["red wine"] * 30_000)))
     10000
     """
-    return texts[:: step_for(texts, SAMPLE)] if texts else ()
+    return texts[:: step_for(texts, SAMPLE)]
 
 
 def share_named(texts: TextColumn, labels: csr_array, label_texts: TextColumn) -> float:
@@ -74,13 +76,12 @@ def share_named(texts: TextColumn, labels: csr_array, label_texts: TextColumn) -
         return 0.0
     words = TextVectorizer(char_ngrams=None, min_df=1).fit(texts.joined(names))
     of_texts, of_names = words.transform(texts) != 0, words.transform(names) != 0
-    points = np.repeat(np.arange(len(texts)), np.diff(labels.indptr))
-    n_shared = of_names.multiply(of_texts[points]).sum(axis=1)
+    n_shared = of_names.multiply(of_texts[rows_of_entries(labels)]).sum(axis=1)
     n_words = of_names.sum(axis=1)
     return float(np.mean((n_words > 0) & (n_shared == n_words)))
 
 
-def share_alone(texts: TextColumn | tuple[()], length: int) -> float:
+def share_alone(texts: TextColumn, length: int) -> float:
     """Return which share of the texts' pieces of words of a length are in one text only.
 
     Examples
@@ -96,7 +97,7 @@ def share_alone(texts: TextColumn | tuple[()], length: int) -> float:
     return float(np.sum(n_texts_of == 1) / max(n_texts_of.sum(), 1))
 
 
-def share_unknown(texts: TextColumn | tuple[()]) -> float:
+def share_unknown(texts: TextColumn) -> float:
     """Return which share of the words of half of the texts is in none of the other half.
 
     Where it is most, as of names in many languages or of texts full of typing errors, words say
@@ -111,7 +112,7 @@ def share_unknown(texts: TextColumn | tuple[()]) -> float:
     >>> share_unknown(TextColumn.from_strings(texts))
     0.5
     """
-    if not isinstance(texts, TextColumn) or len(texts) < N_HALVED:
+    if len(texts) < N_HALVED:
         return 0.0
     some = texts.take(evenly_spaced(N_HALVED, len(texts)))
     words = TextVectorizer(char_ngrams=None).token_rules()
@@ -120,7 +121,7 @@ def share_unknown(texts: TextColumn | tuple[()]) -> float:
     return float(n_texts_of[~np.isin(asked, known)].sum() / max(n_texts_of.sum(), 1))
 
 
-def are_strings(texts: TextColumn | tuple[()]) -> bool:
+def are_strings(texts: TextColumn) -> bool:
     """Return whether texts are long strings: codes, names of symbols, what sequencers read.
 
     Their words are twice as long as those of any language, on average. What they hold is known by
@@ -150,7 +151,7 @@ def are_strings(texts: TextColumn | tuple[()]) -> bool:
     return n_characters >= LONG_WORD * max(n_words, 1)
 
 
-def step_for(texts: TextColumn | tuple[()], n_wanted: int) -> int:
+def step_for(texts: TextColumn, n_wanted: int) -> int:
     """Return the step from text to text by which a sample of at least so many is taken.
 
     Of texts that are longer than 250 bytes on average, it is longer in proportion.
@@ -162,5 +163,4 @@ def step_for(texts: TextColumn | tuple[()], n_wanted: int) -> int:
     >>> step_for(TextColumn.from_strings(["red wine"] * 30), n_wanted=10)
     3
     """
-    n_bytes = int(texts.offsets[-1]) if texts else 0
-    return max(1, len(texts) // n_wanted, n_bytes // (LONG * n_wanted))
+    return max(1, len(texts) // n_wanted, int(texts.offsets[-1]) // (LONG * n_wanted))

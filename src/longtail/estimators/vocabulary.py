@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from longtail.data.characters import are_unspaced
 from longtail.data.csr import first_rows
+from longtail.data.text_column import NO_TEXTS
 from longtail.data.token_counts import document_frequencies
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError
@@ -34,7 +35,6 @@ __all__ = [
     "WORDS",
     "Encoded",
     "FeatureKinds",
-    "are_unknown",
     "char_ngrams_for",
     "char_weight_for",
     "feature_kinds",
@@ -70,24 +70,16 @@ def vectorizer_for(
     symbols : bool
         Whether symbols are words, too.
 
-    Returns
-    -------
-    TextVectorizer
-
     Examples
     --------
-    >>> from scipy.sparse import csr_array
     >>> from longtail import Astec, Dataset
-    >>> from longtail.data.label_space import LabelSpace
-    >>> from longtail.data.text_column import TextColumn
     >>> from longtail.estimators.vocabulary import vectorizer_for
-    >>> texts = TextColumn.from_strings([f"number {i}" for i in range(100)])
-    >>> labels = csr_array((100, 1))
-    >>> vectorizer = vectorizer_for(Astec(), Dataset(texts, None, labels, LabelSpace(1)))
+    >>> dataset = Dataset.of([f"number {i}" for i in range(100)], [["count"]] * 100)
+    >>> vectorizer = vectorizer_for(Astec(), dataset)
     >>> vectorizer.char_ngrams, vectorizer.min_df
     ((2, 5), 2)
     """
-    pieces = char_ngrams_for(settings.char_ngrams, dataset.texts or ())
+    pieces = char_ngrams_for(settings.char_ngrams, dataset.texts or NO_TEXTS)
     return TextVectorizer(
         symbols=symbols,
         word_ngrams=settings.word_ngrams,
@@ -103,7 +95,7 @@ def _min_df_for(
 ) -> int | tuple[int, int, int]:
     """Return in how many texts tokens must be: two for pieces of strings, if most are in one."""
     least = settings.min_df_for(dataset.n_points)
-    texts = sample_of(dataset.texts or ())
+    texts = sample_of(dataset.texts or NO_TEXTS)
     if settings.min_df is not None or not are_strings(texts):
         return least
     if share_alone(texts, longest) < MOSTLY_ALONE:
@@ -116,12 +108,6 @@ def char_weight_for(settings: LabelEstimator, dataset: Dataset) -> float:
     """Return what pieces of words weigh: less where texts hold the texts of their labels.
 
     There, words say which labels these are, and pieces bring others that sound alike.
-
-    Parameters
-    ----------
-    settings : LabelEstimator
-    dataset : Dataset
-        With texts.
 
     Examples
     --------
@@ -144,18 +130,9 @@ def char_weight_for(settings: LabelEstimator, dataset: Dataset) -> float:
 
 
 def char_ngrams_for(
-    given: tuple[int, int] | str | None, texts: TextColumn | tuple[()]
+    given: tuple[int, int] | str | None, texts: TextColumn
 ) -> tuple[int, int] | None:
     """Return the shortest and longest pieces of words, for these texts unless that is set.
-
-    Parameters
-    ----------
-    given : (int, int), "auto" or None
-    texts : TextColumn
-
-    Returns
-    -------
-    (int, int) or None
 
     Raises
     ------
@@ -189,27 +166,20 @@ def char_ngrams_for(
         return NGRAMS_OF_FEW_WORDS[0], _longest_of_strings(some)
     _, n_texts_of = document_frequencies(some, WORDS.token_rules())
     has_few_words = n_texts_of.sum() < FEW_WORDS * len(some)
-    if len(texts) >= LEAST_TEXTS and (has_few_words or are_unknown(texts)):
+    if len(texts) >= LEAST_TEXTS and (has_few_words or _are_unknown(texts)):
         return NGRAMS_OF_FEW_WORDS
     return NGRAMS_OF_FEW_TEXTS if len(texts) <= FEW_TEXTS else USUAL_NGRAMS
 
 
-def are_unknown(texts: TextColumn | tuple[()]) -> bool:
+def _are_unknown(texts: TextColumn) -> bool:
     """Return whether most words of a text are in no other, so that only their pieces tell.
 
     Of many texts, most words come again in the end.
-
-    Examples
-    --------
-    >>> from longtail.data.text_column import TextColumn
-    >>> from longtail.estimators.vocabulary import are_unknown
-    >>> are_unknown(TextColumn.from_strings(f"word{number}" for number in range(2000)))
-    True
     """
     return len(texts) <= FEW_TEXTS and share_unknown(texts) > MOSTLY_UNKNOWN
 
 
-def _longest_of_strings(texts: TextColumn | tuple[()]) -> int:
+def _longest_of_strings(texts: TextColumn) -> int:
     """Return how long pieces of strings are: longer, where nearly all have those of five."""
     shortest = NGRAMS_OF_FEW_WORDS[1]
     lengths = range(shortest, LONGEST_OF_STRINGS)
@@ -236,16 +206,6 @@ class Encoded(NamedTuple):
 
 def known_and_encoded(settings: LabelEstimator, dataset: Dataset) -> Encoded:
     """Learn which tokens are known, and encode points and labels by these.
-
-    Parameters
-    ----------
-    settings : LabelEstimator
-    dataset : Dataset
-        With texts.
-
-    Returns
-    -------
-    Encoded
 
     Raises
     ------
@@ -278,16 +238,6 @@ def vocabulary_texts(settings: LabelEstimator, dataset: Dataset) -> TextColumn:
     """Return the texts whose tokens are known: the points', and those of labels that are read.
 
     A word of a label's text that no point has yet is one that a text to come may have.
-
-    Parameters
-    ----------
-    settings : LabelEstimator
-    dataset : Dataset
-        With texts.
-
-    Returns
-    -------
-    TextColumn
 
     Raises
     ------
@@ -334,19 +284,20 @@ class FeatureKinds(NamedTuple):
     is_unknown: bool
 
 
-def feature_kinds(vectorizer: TextVectorizer | None, texts: TextColumn | tuple[()]) -> FeatureKinds:
+def feature_kinds(vectorizer: TextVectorizer | None, texts: TextColumn) -> FeatureKinds:
     """Return what kinds of tokens the features of texts are.
 
     Examples
     --------
     >>> from longtail import TextVectorizer
+    >>> from longtail.data.text_column import NO_TEXTS
     >>> from longtail.estimators.vocabulary import feature_kinds
     >>> vectorizer = TextVectorizer(char_ngrams=(3, 3), min_df=1).fit(["ab"])
-    >>> kinds = feature_kinds(vectorizer, ())
+    >>> kinds = feature_kinds(vectorizer, NO_TEXTS)
     >>> kinds.is_word.tolist(), kinds.is_beginning.tolist()
     ([True, False, False], [False, False, True])
     """
-    traits = are_unspaced(sample_of(texts)), are_unknown(texts)
+    traits = are_unspaced(sample_of(texts)), _are_unknown(texts)
     if vectorizer is None or vectorizer.char_ngrams is None:
         return FeatureKinds(None, None, *traits)
     return FeatureKinds(vectorizer.is_word(), vectorizer.is_beginning(), *traits)

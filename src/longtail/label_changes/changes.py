@@ -7,23 +7,26 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 from longtail.blend.encoded import EncodedScorer
 from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
 from longtail.data.bags import Bags
-from longtail.data.input_notes import InputNotes
+from longtail.data.input_notes import InputNotes, warn
 from longtail.data.label_names import names_in, remark_on_new_twins
 from longtail.data.label_space import LabelSpace
-from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, interruptible, named
 from longtail.kernels.jit import n_usable_cores
 from longtail.label_changes.kept_labels import keep_labels
-from longtail.label_changes.new_labels import NewLabels, SharedSpaceVectors, add_labels
+from longtail.label_changes.new_labels import (
+    NewLabels,
+    SharedSpaceVectors,
+    SiameseVectors,
+    add_labels,
+)
 from longtail.label_changes.renamed import check_new_name, with_changes
-from longtail.label_changes.siamese_vectors import SiameseVectors
 from longtail.scorers.energy_reranker import EnergyReranker
 
 if TYPE_CHECKING:
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["with_labels", "without_labels"]
 
-# By the name of the recipe: several answer by a blend, each of other label vectors.
+# By the name of the recipe: several answer by a blend, but make their label vectors differently.
 VECTORS_OF: Mapping[str, NewLabelVectors] = MappingProxyType(
     {
         "longtail": SharedSpaceVectors(),
@@ -111,16 +114,11 @@ def with_labels(
     _remark_on_names(model.label_space, texts)
     new = _new_labels(model, texts, given)
     _check_known(new, list(texts), reads_texts=vectors.reads_texts(scorer))
-    space = model.label_space
     return _changed(
         model,
         {"added": new.n},
         add_labels(scorer, new, vectors, n_usable_cores()),
-        LabelSpace(
-            space.n_labels + new.n,
-            _joined(space.names, list(texts)),
-            _joined(space.texts, list(texts.values())),
-        ),
+        model.label_space.extended(texts, texts.values()),
         np.concatenate([model.train_label_counts, new.counts()]),
     )
 
@@ -300,7 +298,7 @@ def _new_labels(
             every.append(model.bags(examples[name]))
             owners += [label] * every[-1].n_rows
     none = Bags.of(csr_array((0, width), dtype=np.float32))._replace(texts=model.reads.texts(()))
-    points = _end_to_end([none, *every], width)
+    points = Bags.joined([none, *every])
     known = np.flatnonzero(~points.silent())
     _remark_on_silent(list(texts), np.array(owners, np.int64), known)
     some = Bags.of(csr_array(points.matrix(width)[known]))
@@ -316,20 +314,12 @@ def _remark_on_silent(
     """Warn of examples of which nothing is known: they tell nothing, and are left out."""
     silent = np.delete(owners, known)
     if len(silent):
-        notes = InputNotes("examples")
-        notes.remark(
-            f"{len(silent):,} of {len(owners):,} hold nothing that the model knows and are left "
-            f"out, {np.count_nonzero(silent == silent[0]):,} of them of {names[silent[0]]!r}: it "
-            "is found by what else is known of it. Pass examples with words of the training texts"
+        warn(
+            f"examples: {len(silent):,} of {len(owners):,} hold nothing that the model knows and "
+            f"are left out, {np.count_nonzero(silent == silent[0]):,} of them of "
+            f"{names[silent[0]]!r}: it is found by what else is known of it. Pass examples with "
+            "words of the training texts."
         )
-        notes.warn()
-
-
-def _end_to_end(bags: Sequence[Bags], width: int) -> Bags:
-    """Return several bags as one."""
-    joined = Bags.of(csr_array(vstack([some.matrix(width) for some in bags], format="csr")))
-    texts = [some.texts for some in bags if some.texts is not None]
-    return joined._replace(texts=np.concatenate(texts) if texts else None)
 
 
 def _check_known(new: NewLabels, names: Sequence[str], *, reads_texts: bool) -> None:
@@ -345,8 +335,3 @@ def _check_known(new: NewLabels, names: Sequence[str], *, reads_texts: bool) -> 
             f"Nothing is known of the new label {name!r}: the model {why}, and there is no example "
             "of it with a known word. Pass texts that have the label as its examples."
         )
-
-
-def _joined(column: TextColumn | None, more: Sequence[str]) -> TextColumn | None:
-    """Return a column with more strings, if there is one."""
-    return None if column is None else column.joined(TextColumn.from_strings(more))

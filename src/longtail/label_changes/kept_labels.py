@@ -125,7 +125,7 @@ def _kept_relations(relations: LabelRelations, kept: NDArray[np.int64]) -> Label
     """Return what the texts of some labels say."""
     new_ids = _new_ids(relations.texts.n_labels, kept)
     texts = _kept_vectors(relations.texts, kept)
-    # Made anew: a token that too many labels had to be among the postings may now be in few.
+    # Made anew: a token that was left out of the postings, as of too many labels, may now be rare.
     starts, labels, weights = postings_of(texts, len(relations.posting_starts) - 1)
     links = (relations.link_starts, relations.link_labels, relations.link_weights)
     link_starts, link_labels, link_weights = _mapped(*_taken(*links, kept), new_ids)

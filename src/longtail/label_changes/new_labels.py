@@ -14,6 +14,7 @@ from longtail.blend.links import kept_links
 from longtail.blend.relations import postings_of
 from longtail.blend.search_indices import N_LABEL_NEIGHBOURS, N_POINT_NEIGHBOURS
 from longtail.compiled.blended import BlendedScorer
+from longtail.data.bags import Bags
 from longtail.data.rows import unit_rows
 from longtail.errors import RETRAIN, InputError, ModelFolderError, named
 from longtail.index.stored import search_bias_of
@@ -27,12 +28,18 @@ if TYPE_CHECKING:
     from longtail.blend.blend import Blend
     from longtail.blend.candidates import CandidateSearch
     from longtail.blend.relations import LabelRelations
-    from longtail.data.bags import Bags
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["ChangeableScorer", "NewLabelVectors", "NewLabels", "SharedSpaceVectors", "add_labels"]
+__all__ = [
+    "ChangeableScorer",
+    "NewLabelVectors",
+    "NewLabels",
+    "SharedSpaceVectors",
+    "SiameseVectors",
+    "add_labels",
+]
 
 ChangeableScorer: TypeAlias = BlendedScorer | EncodedScorer
 Changed = TypeVar("Changed", bound=ChangeableScorer)
@@ -43,7 +50,7 @@ Changed = TypeVar("Changed", bound=ChangeableScorer)
 UNDECIDED = -0.2
 
 
-MOST_OFF_UNIT = 1e-2  # rows that were stored in few bits are of about that length
+MOST_OFF_UNIT = 1e-2  # how far the length of a row that was stored in few bits may be from 1
 
 
 class NewLabels(NamedTuple):
@@ -150,6 +157,49 @@ class SharedSpaceVectors:
         return [unit_rows(means + texts), means, texts]
 
 
+class SiameseVectors:
+    """E(z), the encoder's vector of the text, and in Module II the direction of that plus points'.
+
+    A label without points has no free vector. DEXA's auxiliary vectors are for the labels that they
+    were trained with: those of new labels' clusters would take these further from their points.
+    Where a model has learnt from ready-made features, those of a label's points stand for its text.
+
+    Examples
+    --------
+    A new label without points is what its text says, in every head.
+
+    >>> import numpy as np
+    >>> from longtail.label_changes.new_labels import NewLabels
+    >>> from longtail.label_changes.new_labels import SiameseVectors
+    >>> from longtail.recipes.siamesexml import SiameseXML
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> model = SiameseXML(dimension=16).fit(texts, labels).predictor_
+    >>> new = NewLabels(model.bags(["red car"]), model.bags([]), np.zeros(0, int), 1)
+    >>> none = np.zeros((1, 16), np.float32)
+    >>> vectors = SiameseVectors().of_new(model.scorer, new, none, 1)
+    >>> [np.allclose(of_head, vectors[-1], atol=1e-5) for of_head in vectors]
+    [True, True]
+    """
+
+    def reads_texts(self, scorer: ChangeableScorer) -> bool:  # noqa: ARG002 - all of them do
+        """See `NewLabelVectors.reads_texts`."""
+        return True
+
+    def of_new(
+        self, scorer: ChangeableScorer, new: NewLabels, means: Floats, n_threads: int
+    ) -> list[Floats]:
+        """See `NewLabelVectors.of_new`."""
+        read = _points_as_texts(new) if new.texts is None else new.texts
+        texts = scorer.encoder.encode(read, n_threads)
+        return [unit_rows(texts + means), *[texts] * (len(scorer.heads) - 1)]
+
+
+def _points_as_texts(new: NewLabels) -> Bags:
+    """Return the summed features of each label's points, in the place of its text."""
+    n_columns = int(new.points.columns.max(initial=-1)) + 1
+    return Bags.of(unit_rows(new.summed(new.points.matrix(n_columns))))
+
+
 def add_labels(
     scorer: Changed, new: NewLabels, vectors: NewLabelVectors, n_threads: int
 ) -> Changed:
@@ -160,13 +210,6 @@ def add_labels(
     counts as common as the mean label, or as it has points if those are more, and has the bias that
     labels as common have. Its linear classifier is undecided: to train one takes the training
     points.
-
-    Parameters
-    ----------
-    scorer : BlendedScorer or EncodedScorer
-    new : NewLabels
-    vectors : NewLabelVectors
-    n_threads : int
 
     Examples
     --------

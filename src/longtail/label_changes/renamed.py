@@ -35,10 +35,6 @@ def with_names(model: Predictor, names: Mapping[str, str]) -> Predictor:
         New names by the present ones. Two labels may change names. Where several labels share a
         name, all of them get the new one.
 
-    Returns
-    -------
-    Predictor
-
     Warns
     -----
     InputWarning

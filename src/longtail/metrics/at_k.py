@@ -40,11 +40,6 @@ def precision_at_k(ids: Integers, truth: csr_array, k: int) -> float:
     k : int
         How many places to look at.
 
-    Returns
-    -------
-    float
-        In [0, 1].
-
     Raises
     ------
     InputError

@@ -24,11 +24,6 @@ def sum_of_precisions(ids: NDArray[np.int32], truth: csr_array) -> float:
         Best labels first, padded with -1.
     truth : csr_array (n, n_labels)
 
-    Returns
-    -------
-    float
-        At most 3.
-
     Examples
     --------
     >>> import numpy as np
@@ -52,11 +47,6 @@ def head_and_tail_precision(
         Best labels first, padded with -1.
     truth : csr_array (n, n_labels)
     inverse_propensities : float64 (n_labels,)
-
-    Returns
-    -------
-    float
-        At most 6.
 
     Examples
     --------

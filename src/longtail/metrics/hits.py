@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from longtail.data.csr import check_indices
+from longtail.data.csr import check_indices, rows_of_entries
 from longtail.errors import InputError, named
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ __all__ = [
     "deepest_place",
     "find_hits",
     "is_whole",
-    "points_of_entries",
     "row_chunks",
     "stored_in",
     "true_among",
@@ -229,7 +228,7 @@ def stored_in(matrix: csr_array, points: Integers, labels: Integers) -> NDArray[
     # One int64 key a pair; -1, which no stored pair has, for padding and for unknown labels.
     inside = (labels >= 0) & (labels < n_labels)
     keys = np.where(inside, points * np.int64(n_labels) + labels, np.int64(-1))
-    stored = points_of_entries(matrix) * np.int64(n_labels) + matrix.indices
+    stored = rows_of_entries(matrix) * np.int64(n_labels) + matrix.indices
     if stored.size == 0:
         return np.zeros(keys.shape, dtype=np.bool_)
     nearest = np.minimum(np.searchsorted(stored, keys), stored.size - 1)
@@ -305,23 +304,10 @@ def best_hits(truth: csr_array, weights: Floats) -> Hits:
     ([0, 0, 1], [0, 1, 0], [1, 0, 2])
     """
     truth = as_binary_csr(truth, "truth")
-    points = points_of_entries(truth)
+    points = rows_of_entries(truth)
     order = np.lexsort((-weights[truth.indices], points))
     ranks = np.arange(truth.nnz) - truth.indptr[points]  # points are sorted already
     return Hits(points, ranks, truth.indices[order], np.diff(truth.indptr))
-
-
-def points_of_entries(matrix: csr_array) -> NDArray[np.int64]:
-    """Return the row of each stored entry, int64 (nnz,).
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_array
-    >>> from longtail.metrics.hits import points_of_entries
-    >>> points_of_entries(csr_array([[1, 1], [0, 0], [0, 1]])).tolist()
-    [0, 0, 2]
-    """
-    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
 
 def _check_no_label_twice(hits: Hits, n_labels: int) -> None:

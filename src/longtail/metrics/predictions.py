@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from longtail.data.csr import with_entries
+from longtail.data.csr import csr_of_chosen, rows_of_entries, with_entries
 from longtail.data.foreign import UNREADABLE
 from longtail.errors import InputError
 from longtail.metrics.hits import (
@@ -15,13 +14,13 @@ from longtail.metrics.hits import (
     Integers,
     as_binary_csr,
     is_whole,
-    points_of_entries,
     row_chunks,
     stored_in,
 )
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
 __all__ = [
     "in_rank_order",
@@ -126,17 +125,12 @@ def score_matrix(ids: Integers, scores: Floats, n_labels: int) -> csr_array:
         raise InputError(f"n_labels must be a whole number, got {n_labels!r}.")
     if ids.size and ids.max() >= n_labels:
         raise InputError(f"There is a label {ids.max()} among {n_labels:,} labels. Pass them all.")
-    is_label = ids >= 0
-    starts = np.concatenate([[0], np.cumsum(is_label.sum(axis=1))])
-    shape = (len(ids), n_labels)
-    matrix = csr_array((scores[is_label], ids[is_label], starts), shape)
-    matrix.sort_indices()
-    return matrix
+    return csr_of_chosen(ids, scores, ids >= 0, n_labels)
 
 
 def _fill_top_k(scores: csr_array, barred: csr_array | None, ids: Integers, values: Floats) -> None:
     """Sort the entries of some rows and write the best into `ids` and `values`, in place."""
-    points = points_of_entries(scores)
+    points = rows_of_entries(scores)
     labels, data = scores.indices, scores.data.astype(values.dtype)
     if barred is not None:
         kept = ~stored_in(barred, points, labels)
@@ -239,7 +233,7 @@ def truth_without(truth: csr_array, pairs: csr_array) -> csr_array:
     >>> truth_without(csr_array([[1, 1], [0, 1]]), csr_array([[0, 1], [1, 0]])).toarray().tolist()
     [[1, 0], [0, 1]]
     """
-    return with_entries(truth, ~stored_in(pairs, points_of_entries(truth), truth.indices))
+    return with_entries(truth, ~stored_in(pairs, rows_of_entries(truth), truth.indices))
 
 
 def in_rank_order(ids: Integers, scores: Floats) -> Integers:

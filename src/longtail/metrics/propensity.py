@@ -86,10 +86,6 @@ def inverse_propensities_in(labels: csr_array) -> NDArray[np.float64]:
     labels : csr_array (n_points, n_labels)
         Of the training points; what it stores counts.
 
-    Returns
-    -------
-    ndarray of float64, shape (n_labels,)
-
     Raises
     ------
     InputError

@@ -1,4 +1,4 @@
-"""The charts of a report, as SVG to be put into an HTML page.
+"""The charts of a report: each is an ``<svg>`` element to be put into an HTML page.
 
 Text takes the page's font, ink is ``currentColor``, and every other colour is one of the page's CSS
 variables (``--bar``, ``--rule``), so that one drawing is readable on light and on dark paper.
@@ -79,18 +79,6 @@ def check_matplotlib() -> None:
 def loss_chart(stage: str, losses: Sequence[float]) -> str:
     """Return the learning curve of one training stage.
 
-    Parameters
-    ----------
-    stage : str
-        Its name.
-    losses : sequence of float
-        Mean training loss of each epoch.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
-
     Raises
     ------
     MissingExtraError
@@ -120,11 +108,6 @@ def frequency_chart(bins: Sequence[FrequencyBin], metric: str, values: Sequence[
         Such as ``"PSP@5"``.
     values : sequence of float
         Contribution of each bin, in percent.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
     """
     names = [f"{i}\n({part.mean_frequency:.1f})" for i, part in enumerate(bins, start=1)]
 
@@ -142,17 +125,7 @@ def frequency_chart(bins: Sequence[FrequencyBin], metric: str, values: Sequence[
 
 
 def reliability_chart(bins: Sequence[ProbabilityBin]) -> str:
-    """Return how often answers are right by how probable they were said to be.
-
-    Parameters
-    ----------
-    bins : sequence of ProbabilityBin
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
-    """
+    """Return how often answers are right by how probable they were said to be."""
     said = [100 * part.probability for part in bins]
     right = [100 * part.share_right for part in bins]
 
@@ -169,17 +142,7 @@ def reliability_chart(bins: Sequence[ProbabilityBin]) -> str:
 
 
 def threshold_chart(found: Sequence[AtThreshold]) -> str:
-    """Return precision and recall of the answers of at least some probability.
-
-    Parameters
-    ----------
-    found : sequence of AtThreshold
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
-    """
+    """Return precision and recall of the answers of at least some probability."""
     thresholds = [part.threshold for part in found]
     curves = {
         "precision": [100 * part.precision for part in found],
@@ -203,17 +166,7 @@ def threshold_chart(found: Sequence[AtThreshold]) -> str:
 
 
 def latency_chart(milliseconds: NDArray[np.float64]) -> str:
-    """Return the histogram of the times that single texts took.
-
-    Parameters
-    ----------
-    milliseconds : float array (n_texts,)
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
-    """
+    """Return the histogram of the times that single texts took."""
     median, p95, p99 = np.percentile(milliseconds, [50, 95, 99])
     # The slowest few, which something else on the machine held up, would flatten all the others.
     shown = milliseconds[milliseconds <= p99]

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from longtail.data.csr import rows_of_entries
 from longtail.data.rows import evenly_spaced
-from longtail.metrics.hits import points_of_entries, true_among
+from longtail.metrics.hits import true_among
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -149,7 +150,7 @@ def most_confused(ids: Integers, truth: csr_array, n: int) -> list[Confusion]:
     """
     first = ids[:, 0].astype(np.int64)
     is_wrong = (first >= 0) & ~true_among(ids[:, :1], truth)[:, 0]
-    points, labels = points_of_entries(truth), truth.indices
+    points, labels = rows_of_entries(truth), truth.indices
     is_missed = is_wrong[points] & ~(ids[points] == labels[:, np.newaxis]).any(axis=1)
     points, labels = points[is_missed], labels[is_missed]
     pairs, counts = np.unique(first[points] * truth.shape[1] + labels, return_counts=True)

@@ -10,7 +10,7 @@ import re
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from longtail.data.paths import replacing
+from longtail.data.files import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

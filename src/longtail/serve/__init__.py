@@ -28,10 +28,6 @@ def app(path: str | Path, *, limits: Limits | None = None) -> Application:
         starts from where the process works now, wherever it works later.
     limits : Limits, optional
 
-    Returns
-    -------
-    Application
-
     Raises
     ------
     MissingExtraError

@@ -83,10 +83,6 @@ class Application:
     reload_on_hangup : bool
         Load the folder anew on SIGHUP. Not for applications mounted in another one, which may want
         the signal itself.
-
-    Attributes
-    ----------
-    model : LiveModel
     """
 
     def __init__(self, path: str | Path, *, limits: Limits, reload_on_hangup: bool = False) -> None:

@@ -40,12 +40,6 @@ class HttpProtocol(HttpToolsProtocol):
     Of a request that offers another protocol, as Java's client offers HTTP/2 with each, uvicorn's
     parser takes the body for the beginning of that protocol, and loses it. Such a head is read
     again, without the offer.
-
-    Parameters
-    ----------
-    seconds : float
-    **settings
-        Those of uvicorn.
     """
 
     def __init__(self, *, seconds: float, **settings: Any) -> None:
@@ -153,7 +147,7 @@ class HttpProtocol(HttpToolsProtocol):
         if n_bytes == 0:
             self._untaken = None
             return
-        with suppress(OSError):  # megabytes may lie there; only Linux says how many
+        with suppress(OSError):  # the system may hold megabytes; only Linux says how many
             kept_by_system = ioctl(self.transport.get_extra_info("socket"), TIOCOUTQ, bytes(4))
             n_bytes += int.from_bytes(kept_by_system, sys.byteorder)
         before, self._untaken = self._untaken, (self._n_answers, n_bytes)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from longtail.errors import InputError
 from longtail.predictor import LARGEST_K
 
-__all__ = ["Limits", "fault_of", "most_workers"]
+__all__ = ["Limits", "fault_of"]
 
 USUAL_K = 5
 
@@ -83,17 +83,6 @@ def fault_of(name: str, value: float) -> str | None:
         return f"must be above 0, got {value}"
     if math.isinf(value):
         return f"must be finite, got {value}"
-    most = {"k": LARGEST_K, "workers": most_workers()}.get(name, math.inf)
+    most_workers = max(64, 4 * (os.cpu_count() or 1))  # far more than have anything to do
+    most = {"k": LARGEST_K, "workers": most_workers}.get(name, math.inf)
     return f"must be at most {most:,}, got {value:,}" if value > most else None
-
-
-def most_workers() -> int:
-    """Return how many processes a server may have: far more than have anything to do.
-
-    Examples
-    --------
-    >>> from longtail.serve.limits import most_workers
-    >>> most_workers() >= 64
-    True
-    """
-    return max(64, 4 * (os.cpu_count() or 1))

@@ -46,10 +46,6 @@ class LiveModel:
 
     Any number of threads may read it, but one at a time may `load`.
 
-    Parameters
-    ----------
-    path : str or Path
-
     Attributes
     ----------
     current : LoadedModel or None
@@ -73,7 +69,7 @@ class LiveModel:
         """Whether there is another model than `current`, or one that could not be loaded."""
         if self.problem is None:
             return self._fingerprint() != self._seen
-        # Not at every look: it may be half copied, or a model of features, which take long to load.
+        # Not each second: a folder that is half copied, or no model of texts, takes long to load.
         return self._fingerprint() != self._tried or time.monotonic() >= self._try_again_at
 
     def load(self) -> None:
@@ -88,7 +84,7 @@ class LiveModel:
             self._note(_sentence(error))
             self._try_again_at = time.monotonic() + SECONDS_BETWEEN_TRIES
             return
-        # The problem last: whoever finds neither a model nor a problem has nothing to say.
+        # The problem last: other threads must never find neither a model nor a problem.
         self.current = LoadedModel(model, folder.checksum[:N_SHOWN])
         self.n_loads += 1
         self._seen, self.problem = self._tried, None

@@ -43,8 +43,8 @@ __all__ = ["ServerSettings", "serve"]
 
 # Until a process can handle them: SIGHUP would end it, and SIGINT print a traceback.
 HELD_BACK = frozenset({signal.SIGHUP, signal.SIGINT})
-# For a worker to say that it lives, else it is killed and replaced. On a busy machine it takes more
-# than the five seconds that uvicorn gives to import all, and who is killed meanwhile never starts.
+# In which a worker must answer, else it is killed and replaced. Uvicorn gives it five seconds; on a
+# busy machine the imports take longer, and a worker that is killed each time never starts.
 WORKER_SECONDS = 60
 SILENT = f"has not answered for {WORKER_SECONDS} seconds"
 _log = logging.getLogger("longtail.serve")
@@ -94,7 +94,7 @@ def serve(path: Path, settings: ServerSettings, limits: Limits) -> int:
         port=settings.port,
         workers=settings.workers,
         root_path=settings.root_path,
-        timeout_keep_alive=settings.keep_alive,  # type: ignore[arg-type]  # parts of one will do
+        timeout_keep_alive=settings.keep_alive,  # type: ignore[arg-type]  # a float will do
         timeout_graceful_shutdown=settings.graceful_seconds,
         access_log=False,  # a line a request would cost as much as a prediction
         server_header=False,
@@ -228,7 +228,7 @@ class _Workers(Multiprocess):
 
         So signals are handled soon, and whoever is killed is soon replaced.
         """
-        if self.should_exit.is_set():  # they have ended, since systemd stops them, too
+        if self.should_exit.is_set():  # workers have ended as well, as systemd stops all
             return
         for place, worker in enumerate(self.processes):
             is_alive = worker.process.is_alive()

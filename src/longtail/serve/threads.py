@@ -33,13 +33,7 @@ class _Pools(NamedTuple):
 
 
 class AnsweringThreads:
-    """Threads that answer while the loop goes on.
-
-    Parameters
-    ----------
-    limits : Limits
-        How many may wait for what takes long, and how many seconds.
-    """
+    """Threads that answer while the loop goes on."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

@@ -14,10 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from longtail.clustering.balanced import MAX_ITERATIONS, TOLERANCE, balanced_clusters
+from longtail.data.csr import csr_of_chosen
 from longtail.data.rows import (
     as_rows,
     binary,
-    from_padded,
     offsets_and_indices,
     unit_product,
     unit_rows,
@@ -308,7 +308,8 @@ def label_correlation(
         label_walks(*graph, first, last, walk_length, float(restart_probability), seed, ids, counts)
 
     over_row_chunks(walk, n_labels, n_threads=n_threads)
-    return from_padded(ids, counts / counts.sum(axis=1, keepdims=True))
+    shares = (counts / counts.sum(axis=1, keepdims=True)).astype(np.float32)
+    return csr_of_chosen(ids, shares, ids >= 0, n_labels)
 
 
 def meta_labels(

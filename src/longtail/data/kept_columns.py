@@ -45,7 +45,7 @@ class Kept:
 
     Examples
     --------
-    >>> from longtail.data.kept import Kept
+    >>> from longtail.data.kept_columns import Kept
     >>> kept = Kept()
     >>> kept.places_in(["text", "ID"], path="texts.csv", line=1)
     (1,)
@@ -55,7 +55,7 @@ class Kept:
     """
 
     def __init__(self, asked: Sequence[str] = ()) -> None:
-        with _told_by("keep"):
+        with _told_by_keep():
             self._columns = Columns(tuple(asked))
         of_answers = ANSWER_NAMES.intersection(asked)
         if of_answers:
@@ -77,7 +77,7 @@ class Kept:
         if self.asked:
             self.names = self.asked
             find = self._columns.place_of
-            with _told_by("keep"):
+            with _told_by_keep():
                 return tuple(find(name, heading, path=path, line=line) for name in self.asked)
         cells = [cell.strip().lower() for cell in heading]
         places = [cells.index(name) for name in IDS if name in cells][:1]
@@ -104,7 +104,7 @@ class Kept:
             self.names = self.asked or tuple(name for name in IDS if name in row)[:1]
         for name in self.asked:
             if name not in row:
-                with _told_by("keep"):
+                with _told_by_keep():
                     raise self._columns.missing(name, [*row], path=path, line=line, what="key")
         if self.names:
             self.add([row.get(name) for name in self.names])
@@ -114,7 +114,7 @@ class Kept:
 
         Examples
         --------
-        >>> from longtail.data.kept import Kept
+        >>> from longtail.data.kept_columns import Kept
         >>> kept = Kept()
         >>> kept.add_object({"text": b'"one"'}, path="texts.jsonl", line=1)
         >>> kept.missed(b'{"id": 17, "text": "two"}'), kept.missed(b'{"id": 18, "text": "three"}')
@@ -136,10 +136,10 @@ class Kept:
 
 
 @contextmanager
-def _told_by(keyword: str) -> Iterator[None]:
-    """Let errors about columns name the argument that these were told by."""
+def _told_by_keep() -> Iterator[None]:
+    """Let errors about columns name `keep` as the argument that these were told by."""
     try:
         yield
     except InputError as error:
-        error.remedies = tuple(Remedy(keyword, remedy.sentence) for remedy in error.remedies)
+        error.remedies = tuple(Remedy("keep", remedy.sentence) for remedy in error.remedies)
         raise

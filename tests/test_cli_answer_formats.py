@@ -10,7 +10,7 @@ import pytest
 
 from command_line import refused, run, write_lines
 from longtail import load
-from longtail.cli.answer_lines import lines_of
+from longtail.cli.answer_formats import lines_of
 from longtail.data import Dataset
 
 TEXTS = ['red "dry" wine, in a glass', "", "old\tcar", "a new car", "sweet\rwine"]

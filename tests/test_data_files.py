@@ -11,7 +11,7 @@ import pytest
 
 from command_line import stdin_of
 from longtail import Dataset
-from longtail.data.paths import check_place, numbered_lines, raw_lines, replacing
+from longtail.data.files import check_place, numbered_lines, raw_lines, replacing
 from longtail.errors import DataFormatError, InputError
 
 

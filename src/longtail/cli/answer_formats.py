@@ -1,4 +1,7 @@
-"""What answers are written as: JSON lines, or rows of TSV or CSV with all labels in a cell."""
+"""What answers are written as: JSON lines, a TSV or CSV with all labels in a cell, or a matrix.
+
+A matrix is one of probabilities, points by labels, to fuse with those of other systems.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
+from scipy.sparse import csr_array, save_npz, vstack
 
 from longtail.cli.files import is_stdout
-from longtail.cli.score_matrix import is_matrix
-from longtail.data.delimited import SEPARATOR, csv_lines, split_labels
+from longtail.data.columns import USUAL
+from longtail.data.delimited import csv_lines
+from longtail.data.files import is_device, replacing
 from longtail.data.input_notes import warn
-from longtail.data.paths import is_device
 from longtail.errors import InputError
+from longtail.metrics import score_matrix
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from longtail.cli.points import AnsweredBlock
     from longtail.data.label_space import LabelSpace
 
-__all__ = ["check_kind_of", "check_names", "delimiter_of", "lines_of"]
+__all__ = [
+    "check_kind_of",
+    "check_names",
+    "delimiter_of",
+    "is_matrix",
+    "lines_of",
+    "write_scores",
+]
 
 DELIMITERS = {".tsv": "\t", ".csv": ","}
-# Files that programs know by these names are of other kinds: they could not open what we write.
+# Names of other kinds of files: programs that open these could not read what we write.
 _OTHERS = {".xlsx", ".xls", ".ods", ".parquet", ".feather", ".arrow", ".avro", ".orc", ".xml"}
 _OTHERS |= {".html", ".pdf", ".db", ".sqlite", ".pickle", ".pkl", ".npy", ".npz", ".h5"}
 _OTHERS |= {".bz2", ".xz", ".zst", ".lz4", ".zip", ".7z", ".tar", ".tgz"}
@@ -35,7 +49,7 @@ def check_kind_of(path: Path) -> None:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from longtail.cli.answer_lines import check_kind_of
+    >>> from longtail.cli.answer_formats import check_kind_of
     >>> check_kind_of(Path("answers.jsonl.gz"))
     >>> check_kind_of(Path("answers.xlsx"))
     Traceback (most recent call last):
@@ -66,25 +80,38 @@ def delimiter_of(path: Path | None) -> str:
     return DELIMITERS.get(Path(path.name.removesuffix(".gz")).suffix.lower(), "")
 
 
+def is_matrix(path: Path | None) -> bool:
+    """Tell by an output's name whether it is to be a matrix.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from longtail.cli.answer_formats import is_matrix
+    >>> is_matrix(Path("scores.npz")), is_matrix(Path("answers.csv")), is_matrix(None)
+    (True, False, False)
+    """
+    return path is not None and path.suffix.lower() == ".npz"
+
+
 def check_names(space: LabelSpace, path: Path) -> None:
     """Raise InputError if a label's name would be another one once a table is read again.
 
     Examples
     --------
     >>> from pathlib import Path
-    >>> from longtail.cli.answer_lines import check_names
+    >>> from longtail.cli.answer_formats import check_names
     >>> from longtail.data.label_space import LabelSpace
     >>> check_names(LabelSpace.from_names(["R&B|soul"]), Path("answers.tsv"))
     Traceback (most recent call last):
         ...
     longtail.errors.InputError: The label 'R&B|soul' holds '|', which separates labels in TSV ...
     """
-    name = next((name for name in space.names or () if split_labels(name) != [name]), None)
+    name = next((name for name in space.names or () if USUAL.split(name) != [name]), None)
     if name is None:
         return
     what = (
-        f"holds '{SEPARATOR}', which separates labels in TSV and CSV"
-        if SEPARATOR in name
+        f"holds '{USUAL.separator}', which separates labels in TSV and CSV"
+        if USUAL.separator in name
         else "begins or ends with a blank, which does not count in TSV and CSV"
     )
     raise InputError(
@@ -136,9 +163,55 @@ def lines_of(
 def _cell(value: str | msgspec.Raw | Sequence[str | float] | None) -> str:
     """Return a text as it is, a list as one cell, and other values as JSON has them."""
     if isinstance(value, msgspec.Raw):
-        written = bytes(value)  # stays so: a number may be greater than any that Python has
+        written = bytes(value)  # kept as written: Python cannot read every number
         is_text_or_none = written.startswith(b'"') or written == b"null"
         value = msgspec.json.decode(value) if is_text_or_none else written.decode()
     if value is None:
         return ""
-    return value if isinstance(value, str) else SEPARATOR.join(map(str, value))
+    return value if isinstance(value, str) else USUAL.separator.join(map(str, value))
+
+
+def write_scores(
+    blocks: Iterable[AnsweredBlock], path: Path, *, n_labels: int, threshold: float
+) -> tuple[int, int]:
+    """Write what `scipy.sparse.load_npz` reads, once all of it is answered.
+
+    Parameters
+    ----------
+    blocks : iterable of AnsweredBlock
+    path : Path
+    n_labels : int
+        The model's: columns are its label ids.
+    threshold : float
+        Least probability.
+
+    Returns
+    -------
+    n_points, n_without : int
+        Points, and how many of them have no answer. Nothing is written where there are none.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from longtail.cli.points import AnsweredBlock
+    >>> from longtail.cli.answer_formats import write_scores
+    >>> from longtail.metrics import read_scores
+    >>> block = AnsweredBlock(["a", "b"], np.array([[1], [2]]), np.array([[0.5], [0.125]]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "scores.npz")
+    ...     write_scores([block], path, n_labels=3, threshold=0.25)
+    ...     read_scores(path).toarray().tolist()
+    (2, 1)
+    [[0.0, 0.5, 0.0], [0.0, 0.0, 0.0]]
+    """
+    rows = [
+        score_matrix(np.where(block.scores >= threshold, block.ids, -1), block.scores, n_labels)
+        for block in blocks
+    ]
+    if not rows:
+        return 0, 0
+    scores = csr_array(vstack(rows, format="csr"))
+    with replacing(path) as stream:
+        save_npz(stream, scores, compressed=False)
+    return scores.shape[0], int(np.count_nonzero(np.diff(scores.indptr) == 0))

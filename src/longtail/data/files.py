@@ -69,11 +69,6 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
     path : str or Path
         The file, or ``-`` for standard input, which can be read only once.
 
-    Yields
-    ------
-    bytes
-        A line with its line end.
-
     Raises
     ------
     InputError
@@ -85,7 +80,7 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
     Examples
     --------
     >>> import gzip, pathlib, tempfile
-    >>> from longtail.data.paths import raw_lines
+    >>> from longtail.data.files import raw_lines
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "lines.gz")
     ...     _ = path.write_bytes(gzip.compress(b"one\r\ntwo"))
@@ -113,7 +108,7 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from longtail.data.paths import numbered_lines
+    >>> from longtail.data.files import numbered_lines
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "lines.txt")
     ...     _ = path.write_bytes(b"one\r\ntwo\n")
@@ -164,7 +159,7 @@ def check_place(path: str | Path) -> None:
 
     Examples
     --------
-    >>> from longtail.data.paths import check_place
+    >>> from longtail.data.files import check_place
     >>> check_place("answers.jsonl")
     >>> check_place("no-such-folder/answers.jsonl")
     Traceback (most recent call last):
@@ -194,11 +189,6 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
         same content gives the same bytes). Where a link stands, the file that it leads to is
         replaced. A device or a pipe is written to as it is.
 
-    Yields
-    ------
-    binary stream
-        To be written to.
-
     Raises
     ------
     InputError
@@ -207,7 +197,7 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from longtail.data.paths import replacing
+    >>> from longtail.data.files import replacing
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "out.txt")
     ...     with replacing(path) as stream:
