@@ -47,7 +47,7 @@ FEW = 20  # points a label, on average: of so many, one more or less tells label
 FEW_SINGLE = 0.1  # of the labels: so many may have one point, which cannot be held out
 MOST_HELD_OUT = 3  # times as many as are wanted, if each label must lose a point
 MOST_IN_PART = 4.0  # times as many points are asked in part as are held out, and the reverse
-MOST_FRAGMENTS = 1_000  # enough for one number
+MOST_FRAGMENTS = 1_000  # enough for two numbers
 MANY = 400  # points, with which nearly all models err on points that they have learnt from, too
 
 
