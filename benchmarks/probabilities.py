@@ -7,6 +7,9 @@ they were said to be and how many are right, in percent; how far the two are apa
 ten bins of probability (expected calibration error); how often a right answer has a higher
 probability than a wrong one (AUC); and the mean squared error (Brier), beside that of one who says
 the same of all. No test data is read.
+
+Where points are texts, three more rows are of the best label of fragments of them: of the first
+half of their words, the first two, and one that is drawn.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from longtail.metrics.hits import true_among
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from longtail import Dataset, Predictor
 
 N_BINS = 10
 N_BEST = (1, 5, 20)
@@ -43,6 +48,25 @@ def main() -> None:
         known = ids[:, :k] >= 0
         row = quality(probabilities[:, :k][known].astype(np.float64), is_right[:, :k][known])
         print(f"| {k} |" + "".join(f" {value:.1f} |" for value in row))
+    if points.texts is not None:
+        tell_of_fragments(model.predictor_, points, arguments.seed)
+
+
+def tell_of_fragments(predictor: Predictor, points: Dataset, seed: int) -> None:
+    """Print a row for each kind of fragment."""
+    random = np.random.default_rng(seed)
+    words = [text.split() for text in points.texts or ()]
+    kinds = {
+        "half": [some[: max(1, len(some) // 2)] for some in words],
+        "two words": [some[:2] for some in words],
+        "one word": [[random.choice(some)] if some else [] for some in words],
+    }
+    for name, fragments in kinds.items():
+        texts = [" ".join(some) for some in fragments]
+        ids, probabilities = predictor.predict_topk(texts, 1)
+        is_right, known = true_among(ids, points.labels), ids >= 0
+        row = quality(probabilities[known].astype(np.float64), is_right[known])
+        print(f"| 1 of {name} |" + "".join(f" {value:.1f} |" for value in row))
 
 
 def quality(said: NDArray[np.float64], is_right: NDArray[np.bool_]) -> list[float]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from longtail import LongtailClassifier
+from longtail.blend.brevity import Brevity
 from longtail.blend.encoded import EncodedScorer
 from longtail.blend.label_head import LabelHead
 from longtail.compiled.blended import BlendedScorer
@@ -162,6 +163,9 @@ class TestServing:
         scorer, bags = served
         evidence = scorer.evidence(bags)
         scores = scorer.network.scores(evidence) + scorer.tail_weights[evidence.labels]
+        brevity = Brevity(*scorer.network.brevity.tolist())
+        assert not brevity.is_none
+        scores = brevity.lowered(scores, np.diff(bags.row_starts))
         ids, expected = best_first(evidence.labels, scores, 5)
         found, answered = scorer.top_k(bags, 5)
         # Points that are equally near but for rounding may change places, and vote in their turn.

@@ -182,6 +182,29 @@ def test_what_is_doubted_leaves_a_tenth():
     assert doubted.mean() == pytest.approx(sure.probabilities(scores).mean() / 10, rel=1e-3)
 
 
+@pytest.mark.parametrize("first", [0.0, 1.0])
+def test_others_are_as_probable_on_average(first):
+    random = np.random.default_rng(0)
+    scores = random.normal(size=200).astype(np.float32)
+    lower = np.append(scores - random.random(200).astype(np.float32), np.float32(-np.inf))
+    before = Calibration(1.5, -0.5, first)
+    after = before.as_sure(lower, of=scores)
+    assert (after.slope, after.first) == (before.slope, before.first)
+    means = [
+        known.probabilities(np.stack([some, some - 9], axis=1))[:, 0].mean()
+        for known, some in ((before, scores), (after, lower[:200]))
+    ]
+    assert means[1] == pytest.approx(means[0], abs=1e-4)
+    assert before.as_sure(lower[200:], of=scores) is before
+
+
+def test_weights_may_be_added_to_what_is_known():
+    scores, right = planted()
+    known = 6.0 * scores.astype(np.float64)
+    weights = logistic_weights(np.ones((1, len(scores))), right.astype(float), None, known)
+    assert weights[0] == pytest.approx(-2.0, abs=0.1)
+
+
 def test_shares_that_are_next_to_nothing_are_next_to_impossible():
     random = np.random.default_rng(0)
     shares = np.sort(random.random((2_000, 5)).astype(np.float32) ** 4, axis=1)[:, ::-1]

@@ -16,6 +16,7 @@ from longtail.data.point_input import InputKind, PointInput
 from longtail.data.rows import unit_rows
 from longtail.data.split import even_split, held_out_split
 from longtail.data.text_column import TextColumn
+from longtail.data.vectorizer import TextVectorizer
 from longtail.demo.data import wordnet
 from longtail.estimators.holding_out import (
     LEAST_HELD_OUT,
@@ -23,6 +24,7 @@ from longtail.estimators.holding_out import (
     asked_in_part,
     can_hold_out,
     held_out_rows,
+    in_fragments,
     n_in_part,
     shown_to_blend,
     text_in_part,
@@ -177,9 +179,9 @@ def test_parts_are_asked_beside_held_out_examples(numbers, n_without, n_parts):
     assert n_in_part(matrix, 10_000, reads_label_texts=True) <= 2_500
 
 
-@given(st.text(max_size=40), st.integers(0, 10_000))
-def test_a_part_of_a_text_says_less_of_the_same(text, seed):
-    part = text_in_part(text, np.random.default_rng(seed))
+@given(st.text(max_size=40), st.integers(0, 10_000), st.booleans())
+def test_a_part_of_a_text_says_less_of_the_same(text, seed, few):
+    part = text_in_part(text, np.random.default_rng(seed), few=few)
     words = text.split()
     if len(words) > 1:
         left = iter(words)
@@ -206,6 +208,49 @@ def test_parts_of_bags_are_of_unit_length():
     assert 0.3 < parts.nnz / features.nnz < 0.7
     lengths = np.sqrt(parts.multiply(parts).sum(axis=1))
     np.testing.assert_allclose(lengths[lengths > 0], 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("are_texts", [True, False])
+def test_of_a_fragment_few_words_are_as_likely_as_many(are_texts):
+    words = [f"word{i}" for i in range(100)]
+    texts = TextColumn.from_strings([" ".join(words)] * 1_500)
+    vectorizer = TextVectorizer(char_ngrams=None, word_ngrams=1, min_df=1).fit(words)
+    features = vectorizer.transform(texts)
+    data = TrainingData(features, one_label_each(np.arange(1_500)))
+    given = (texts, vectorizer) if are_texts else (None, None)
+    fragments = in_fragments(data, *given, seed=0)
+    assert fragments.labels.shape[0] == 1_000
+    n_words = np.diff(fragments.features.indptr)
+    assert 0.35 < (n_words < 10).mean() < 0.65
+    assert ((n_words > 50).mean() > 0.05) & ((n_words <= 2).mean() > 0.05)
+    lengths = np.sqrt(fragments.features.multiply(fragments.features).sum(axis=1))
+    np.testing.assert_allclose(lengths[n_words > 0], 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "n_labels", "is_asked"),
+    [
+        (LongtailClassifier(), 20, True),
+        (LongtailClassifier(), 60, False),
+        (DiSMEC(held_out=0.2), 20, False),
+    ],
+)
+def test_fragments_are_of_points_that_are_held_out_by_chance(settings, n_labels, is_asked):
+    """Of 60 labels each has ten points, which somebody has written."""
+    random = np.random.default_rng(0)
+    by_chance = np.minimum(random.geometric(0.2, 600) - 1, 19)
+    labels = by_chance if n_labels == 20 else np.arange(600) % 60
+    names = LabelSpace.from_names(f"label{i}" for i in range(n_labels))
+    dataset = Dataset(texts_of(600), None, one_label_each(labels, n_labels), names)
+    encoded = known_and_encoded(settings, dataset)
+    data, held_out = split_data(settings, dataset, encoded, None, n_threads=1)
+    assert held_out.labels.shape[0] > 20
+    assert (held_out.in_part is not None) == is_asked
+    if is_asked:
+        parts = held_out.in_part
+        assert (parts.labels != held_out.labels).nnz == 0
+        assert 0 < parts.features.nnz < held_out.features.nnz
+        assert data.in_part is None
 
 
 @pytest.mark.parametrize("kind", [InputKind.WORDS, InputKind.TEXTS, InputKind.BAGS])

@@ -419,7 +419,8 @@ def test_the_wide_network_is_the_narrow_one(seed, n, n_sources, ties, level):
         bias2,
         last,
         read_only(np.full(1, level), np.float32),
-        read_only(np.log1p(np.arange(32)), np.float32),
+        brevity=read_only(np.zeros(4), np.float32),
+        log_ranks=read_only(np.log1p(np.arange(32)), np.float32),
     )
     room = NetworkScratch(
         floats(n_views, 32), floats(8, 32), floats(4, 32), np.zeros(32, np.int32), floats(32)

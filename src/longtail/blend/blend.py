@@ -212,7 +212,9 @@ class Blend:
             sources.append(self.relations.votes(matches, labels, n_threads))
         values = np.stack(sources, axis=1)
         values[np.broadcast_to((labels < 0)[:, None], values.shape)] = 0
-        return Evidence(labels, values, nearness, self.commonness, source_of_texts=source_of_texts)
+        n_tokens = np.diff(bags.row_starts).astype(np.int32)
+        of_points = (labels, values, nearness, self.commonness)
+        return Evidence(*of_points, source_of_texts=source_of_texts, n_tokens=n_tokens)
 
     def _candidates(self, points: Floats, matches: Matches | None, n_threads: int) -> Candidates:
         """Return what search and relations find."""

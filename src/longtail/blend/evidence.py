@@ -47,6 +47,8 @@ class Evidence:
         their like; None for none.
     source_of_texts : int or None
         Which source says how much a label's text is like the point's; None where labels have none.
+    n_tokens : int32 (n,) or None
+        How many tokens each point's bag has; None where it does not matter.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class Evidence:
     commonness: Floats
     is_aside: NDArray[np.bool_] | None = None
     source_of_texts: int | None = None
+    n_tokens: NDArray[np.int32] | None = None
 
     @property
     def judged(self) -> NDArray[np.int32]:
@@ -130,6 +133,7 @@ class Evidence:
             values=self.values[rows],
             nearness=self.nearness[rows],
             is_aside=None if self.is_aside is None else self.is_aside[rows],
+            n_tokens=None if self.n_tokens is None else self.n_tokens[rows],
         )
 
     def behind_best(self) -> Floats:

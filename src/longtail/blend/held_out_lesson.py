@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
+from longtail.blend.brevity import Answered, Brevity
 from longtail.blend.network_training import NetworkTraining
 from longtail.blend.only_held_out import only_held_out, with_labels_hidden
 from longtail.blend.score_network import weighted_scores
@@ -57,6 +59,8 @@ class HeldOutLesson:
         Whether the points are others than these.
     unlabelled : Evidence or None
         Of points beside these that have no label, and by which probabilities are learnt, too.
+    in_part : (Evidence, csr_array) or None
+        Of fragments of some of these, and the labels that answers to them are judged by.
 
     Examples
     --------
@@ -83,6 +87,7 @@ class HeldOutLesson:
     seen: csr_array
     is_unseen: bool
     unlabelled: Evidence | None = None
+    in_part: tuple[Evidence, csr_array] | None = None
 
     @classmethod
     def of(
@@ -111,12 +116,18 @@ class HeldOutLesson:
         if beside is not None:
             vectors = scorer.encoder.encode(beside.bags(), n_threads)
             unlabelled = _evidence_of(scorer, beside, vectors, n_threads)
+        fragments, in_part = shown.in_part, None
+        if fragments is not None and is_unseen:
+            vectors = scorer.encoder.encode(fragments.bags(), n_threads)
+            of_fragments = _evidence_of(scorer, fragments, vectors, n_threads)
+            in_part = of_fragments, fragments.judged_labels
         return cls(
             evidence=_evidence_of(scorer, shown, points, n_threads),
             truth=shown.judged_labels,
             seen=seen,
             is_unseen=is_unseen,
             unlabelled=unlabelled,
+            in_part=in_part,
         )
 
     def without_own_labels(self, labels: csr_array, run: TrainingRun) -> Self:
@@ -127,7 +138,8 @@ class HeldOutLesson:
         """
         is_aside = only_held_out(self.seen, labels, run.seed_for("only held out"))
         evidence, truth = with_labels_hidden(self.evidence, self.truth, is_aside)
-        return replace(self, evidence=evidence, truth=truth)
+        in_part = self.in_part and with_labels_hidden(*self.in_part, is_aside)
+        return replace(self, evidence=evidence, truth=truth, in_part=in_part)
 
     def learn(
         self, tail_weights: NDArray[np.float32], run: TrainingRun
@@ -146,15 +158,47 @@ class HeldOutLesson:
         taught = training.taught(evidence, truth, inverse_propensities, run)
         network, by_heart = taught.network, taught.by_heart
         of_ranks = _counts_of_ranks(n_calibrated(truth), evidence.labels.shape[1], taught.is_sum)
-        answers = []
-        for some in (evidence, self.unlabelled):
-            if some is not None:
-                scores = some.of_judged(weighted_scores(network, some, tail_weights, run.n_threads))
-                answers.append(best_first(some.labels, scores, len(of_ranks), run.n_threads))
+        best = partial(_best, network, tail_weights, len(of_ranks), run.n_threads)
+        answers = [best(some) for some in (evidence, self.unlabelled) if some is not None]
         calibration = Calibration.of_answers(
             *answers[0], truth, wrong=answers[1:], weights=of_ranks
         )
-        return network, calibration.doubting(answers[0][1][:, 0], by_heart)
+        calibration = calibration.doubting(answers[0][1][:, 0], by_heart)
+        if self.in_part is None:
+            return network, calibration
+        whole = Answered.of(*answers[0], truth, evidence.n_tokens)
+        of_parts, truth_of_parts = self.in_part
+        fragments = Answered.of(*best(of_parts), truth_of_parts, of_parts.n_tokens)
+        return _less_sure_of_fragments(network, calibration, whole, fragments, of_ranks)
+
+
+def _best(
+    network: ScoreNetwork,
+    tail_weights: NDArray[np.float32],
+    k: int,
+    n_threads: int,
+    evidence: Evidence,
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return the k best judged candidates of each point, and their scores."""
+    scores = evidence.of_judged(weighted_scores(network, evidence, tail_weights, n_threads))
+    return best_first(evidence.labels, scores, k, n_threads)
+
+
+def _less_sure_of_fragments(
+    network: ScoreNetwork,
+    calibration: Calibration,
+    whole: Answered,
+    fragments: Answered,
+    of_ranks: NDArray[np.float64],
+) -> tuple[ScoreNetwork, Calibration]:
+    """Return both with what fragments tell; whole texts stay as probable on average."""
+    brevity = Brevity.told_by(calibration, whole, fragments, of_ranks)
+    if brevity.is_none:
+        return network, calibration
+    first = whole.scores[:, :1]
+    lower = brevity.lowered(first, whole.n_tokens)
+    network = replace(network, brevity=np.array(brevity, np.float32))
+    return network, calibration.as_sure(lower[:, 0], of=first[:, 0])
 
 
 def _counts_of_ranks(n_usual: int, n_candidates: int, is_sum: bool) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.blend.brevity import Brevity
 from longtail.errors import InputError
 from longtail.held_arrays import hold_read_only
 from longtail.kernels.blend import (
@@ -53,6 +54,8 @@ class ScoreNetwork:
         That times the logarithm of the sum of a point's exponentiated scores is taken from all of
         them. It changes no order; with 1, scores are the logarithms of a softmax. See
         `longtail.blend.level`.
+    brevity : float32 (4,)
+        How much less is believed of a text of few tokens, which changes no order: a `Brevity`.
 
     Raises
     ------
@@ -80,6 +83,7 @@ class ScoreNetwork:
     bias2: Floats
     last: Floats
     level: Floats = field(default_factory=lambda: np.zeros(1, np.float32))
+    brevity: Floats = field(default_factory=lambda: np.zeros(4, np.float32))
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
@@ -87,7 +91,7 @@ class ScoreNetwork:
         shapes = tuple(getattr(self, part.name).shape for part in fields(self))
         views, hidden1, hidden2 = self.centre.shape, self.bias1.shape, self.bias2.shape
         layers = (views, views, views + hidden1, hidden1, hidden1 + hidden2, hidden2, hidden2)
-        fitting = (*layers, (1,))
+        fitting = (*layers, (1,), (4,))
         if shapes != fitting or not len(views) == len(hidden1) == len(hidden2) == 1:
             raise InputError(
                 f"The layers of a score network do not fit together: their shapes are {shapes}. "
@@ -234,14 +238,14 @@ class ScoreNetwork:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> ScoreNetwork:
         """Make it again from `to_arrays`."""
-        names = [part.name for part in fields(cls)]
+        names = [part.name for part in fields(cls) if part.name in arrays]
         return cls(**{name: np.asarray(arrays[name], np.float32) for name in names})
 
 
 def weighted_scores(
     network: ScoreNetwork, evidence: Evidence, tail_weights: Floats, n_threads: int = 1
 ) -> Floats:
-    """Return the scores of candidates with what their labels' rarity adds.
+    """Return the scores of candidates with what their labels' rarity adds and brevity takes.
 
     Parameters
     ----------
@@ -269,7 +273,9 @@ def weighted_scores(
     scores = network.scores(evidence, n_threads)
     is_real = evidence.labels >= 0
     scores[is_real] += tail_weights[evidence.labels[is_real]]
-    return scores
+    if evidence.n_tokens is None:
+        return scores
+    return Brevity(*network.brevity.tolist()).lowered(scores, evidence.n_tokens)
 
 
 def log_sums(scores: Floats) -> Floats:

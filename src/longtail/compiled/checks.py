@@ -62,6 +62,7 @@ def check_answerer(parts: Answerer) -> None:
         and network.matrix2.shape == (n_hidden2, n_hidden1)
         and network.last.shape == (n_hidden2,)
         and network.level.shape == (1,)
+        and network.brevity.shape == (4,)
         and len(network.log_ranks) % LANES == 0
     )
     if not fits:

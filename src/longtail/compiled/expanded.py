@@ -139,4 +139,5 @@ def _network(compiled: CompiledScorer) -> ScoreNetwork:
         bias2=network.bias2,
         last=network.last,
         level=network.level,
+        brevity=network.brevity,
     )

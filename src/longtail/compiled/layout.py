@@ -193,5 +193,6 @@ def network_laid_out(network: ScoreNetwork, width: int) -> Network:
         bias2=read_only(network.bias2, np.float32),
         last=read_only(network.last, np.float32),
         level=read_only(network.level, np.float32),
+        brevity=read_only(network.brevity, np.float32),
         log_ranks=read_only(log_ranks_of(width), np.float32),
     )

@@ -190,12 +190,13 @@ class _Reader(NamedTuple):
 
     def network(self) -> Network:
         """Return the network."""
-        return Network(
-            *(
-                self.floats(f"network/{name}", 2 if name.startswith("matrix") else 1)
-                for name in Network._fields
-            )
-        )
+        of_earlier_versions = {"brevity": read_only(np.zeros(4), np.float32)}
+        parts = {
+            name: self.floats(f"network/{name}", 2 if name.startswith("matrix") else 1)
+            for name in Network._fields
+            if name not in of_earlier_versions or f"network/{name}" in self.arrays
+        }
+        return Network(**{**of_earlier_versions, **parts})
 
 
 def answerer_from(

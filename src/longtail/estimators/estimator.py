@@ -436,6 +436,10 @@ class LabelEstimator(AnsweringEstimator):
         parts = (getattr(self, field.name) for field in fields(self) if field.init)
         return [file for part in parts if hasattr(part, "files_read") for file in part.files_read()]
 
+    def learns_from_fragments(self) -> bool:
+        """Return whether the recipe asks fragments of held-out points, too."""
+        return False
+
     def looks_at_label_texts(self) -> bool:
         """Return whether the recipe learns from the labels' texts."""
         return False

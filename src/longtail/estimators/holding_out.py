@@ -10,6 +10,7 @@ import numpy as np
 
 from longtail.data.damping import unit_rows_of_power
 from longtail.data.point_input import InputKind
+from longtail.data.rows import evenly_spaced
 from longtail.data.split import even_split, held_out_split, split_of_groups
 from longtail.data.variants import groups_of_variants
 from longtail.errors import InputError
@@ -32,6 +33,7 @@ __all__ = [
     "asked_in_part",
     "can_hold_out",
     "held_out_rows",
+    "in_fragments",
     "n_in_part",
     "shown_to_blend",
     "text_in_part",
@@ -45,6 +47,7 @@ FEW = 20  # points a label, on average: of so many, one more or less tells label
 FEW_SINGLE = 0.1  # of the labels: so many may have one point, which cannot be held out
 MOST_HELD_OUT = 3  # times as many as are wanted, if each label must lose a point
 MOST_IN_PART = 4.0  # times as many points are asked in part as are held out, and the reverse
+MOST_FRAGMENTS = 1_000  # enough for two numbers
 MANY = 400  # points: models of so many err on points that they have learnt from, too
 
 
@@ -304,8 +307,36 @@ def asked_in_part(
     return some._replace(features=_bags_in_part(some.features, random))
 
 
-def text_in_part(text: str, random: np.random.Generator) -> str:
+def in_fragments(
+    data: TrainingData, texts: TextColumn | None, vectorizer: TextVectorizer | None, seed: int
+) -> TrainingData:
+    """Return fragments of some of the points, at most a thousand.
+
+    Of each text, or bag, so much is left that one or two words are about as likely as five or ten,
+    whatever its length: somebody who types a text has typed little of it for a while.
+
+    Parameters
+    ----------
+    data : TrainingData
+        Bags of tokens.
+    texts : TextColumn or None
+        Those of the points, if these are texts.
+    vectorizer : TextVectorizer or None
+    seed : int
+    """
+    n_points, random = data.labels.shape[0], np.random.default_rng(seed)
+    rows = evenly_spaced(min(MOST_FRAGMENTS, n_points), n_points)
+    some = data.of_points(rows)
+    if vectorizer is None or texts is None:
+        return some._replace(features=_bags_in_part(some.features, random, few=True))
+    parts = [text_in_part(texts[row], random, few=True) for row in rows.tolist()]
+    return some._replace(features=vectorizer.transform(parts))
+
+
+def text_in_part(text: str, random: np.random.Generator, *, few: bool = False) -> str:
     """Return some words of a text in their order or, of a single word, a run of characters.
+
+    As many as any, or with `few` of any length of text as often one as two or three.
 
     Examples
     --------
@@ -319,7 +350,10 @@ def text_in_part(text: str, random: np.random.Generator) -> str:
     """
     words = text.split()
     pieces = words if len(words) > 1 else text
-    n_left = max(1, round(random.random() * len(pieces)))
+    share = random.random()
+    n_left = max(1, round(share * len(pieces)))
+    if few:
+        n_left = max(1, round(len(pieces) ** share))
     if len(words) > 1:
         chosen = np.sort(random.permutation(len(words))[:n_left])
         return " ".join(words[i] for i in chosen.tolist())
@@ -327,10 +361,15 @@ def text_in_part(text: str, random: np.random.Generator) -> str:
     return text[start : start + n_left]
 
 
-def _bags_in_part(features: csr_array, random: np.random.Generator) -> csr_array:
-    """Return unit rows of a random share of each row's entries."""
+def _bags_in_part(
+    features: csr_array, random: np.random.Generator, *, few: bool = False
+) -> csr_array:
+    """Return unit rows of a random share of each row's entries; see `text_in_part`."""
     lengths = np.diff(features.indptr)
-    shares = np.repeat(random.random(len(lengths)), lengths)
+    of_rows = random.random(len(lengths))
+    if few:
+        of_rows = np.maximum(lengths, 1) ** -of_rows
+    shares = np.repeat(of_rows, lengths)
     kept = features.copy()
     kept.data[random.random(kept.nnz) > shares] = 0
     kept.eliminate_zeros()

@@ -11,6 +11,7 @@ from longtail.estimators.holding_out import (
     LARGEST_HELD_OUT,
     asked_in_part,
     held_out_rows,
+    in_fragments,
     n_in_part,
 )
 from longtail.estimators.vocabulary import feature_kinds, label_texts_of
@@ -87,10 +88,16 @@ def split_data(
     else:
         data = _beside(data, whole.of_points(np.flatnonzero(~is_labelled), n_threads))
         n_asked = LARGEST_HELD_OUT
+    seed = settings.random_state
     if not n_asked:
-        return data, held_out
+        if not settings.learns_from_fragments():
+            return data, held_out
+        texts = None if dataset.texts is None else dataset.texts.take(shown)
+        return data, held_out._replace(
+            in_part=in_fragments(held_out, texts, encoded.vectorizer, seed)
+        )
     texts = None if dataset.texts is None else dataset.texts.take(seen)
-    reads, seed = settings.reads(), settings.random_state
+    reads = settings.reads()
     parts = asked_in_part(data, texts, encoded.vectorizer, reads, seed, n_asked)
     return data._replace(in_part=parts), held_out
 

@@ -42,9 +42,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["answer_bag", "answer_bags", "near_rows"]
+__all__ = ["LEAST_LEFT", "answer_bag", "answer_bags", "near_rows"]
 
 _N_HOMES = 16
+LEAST_LEFT = np.float32(0.1)  # of how far scores are apart, however little a text says
 
 
 @kernel
@@ -148,6 +149,7 @@ def answer_bag(
                 scores,
             )
             met = scratch.voted[:n_met]
+        _believe_less(len(columns), model.network.brevity, ids, scores)
     for label in met:
         scratch.votes[label] = 0
     for label in candidates:
@@ -156,6 +158,20 @@ def answer_bag(
         scratch.links[label] = 0
     if model.has_relations:
         clear_sums(columns, model.relations.texts.rare, n_products, scratch.text_sums)
+
+
+@lean_kernel
+def _believe_less(n_tokens: int, brevity: Floats, ids: Ids, scores: Floats) -> None:
+    """Lower the scores of a text of few tokens; see `longtail.blend.brevity.Brevity`."""
+    usual, lost, shrunk, middle = brevity[0], brevity[1], brevity[2], brevity[3]
+    missing = usual - np.log(np.float32(1 + n_tokens))
+    if not missing > 0 or (lost == 0 and shrunk == 0):
+        return
+    factor = max(np.float32(1) - shrunk * missing, LEAST_LEFT)
+    for j in range(len(ids)):
+        if ids[j] >= 0:
+            score = middle + (scores[j] - middle) * factor - lost * missing
+            scores[j] = score if np.isfinite(score) else np.float32(0)
 
 
 @lean_kernel

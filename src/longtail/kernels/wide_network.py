@@ -36,6 +36,7 @@ class Network(NamedTuple):
     bias2: Floats
     last: Floats
     level: Floats
+    brevity: Floats
     log_ranks: Floats
 
 

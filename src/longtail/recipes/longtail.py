@@ -163,6 +163,10 @@ class LongtailClassifier(RerankedEstimator):
         require_one_of("storage", self.storage, get_args(StorageType))
         require_one_of("pieces", self.pieces, (None, *get_args(Pieces)))
 
+    def learns_from_fragments(self) -> bool:
+        """See `LabelEstimator`; a blend learns how far to trust its answers to these."""
+        return True
+
     def looks_at_label_texts(self) -> bool:
         """See `LabelEstimator`."""
         return self.label_texts

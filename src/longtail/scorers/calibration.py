@@ -224,6 +224,36 @@ class Calibration:
         of_all = less - of_first
         return replace(self, first=self.first - of_first, intercept=self.intercept - of_all)
 
+    def as_sure(self, scores: NDArray[np.float32], of: NDArray[np.float32]) -> Calibration:
+        """Return one by which scores are as probable, on average, as others are by this one.
+
+        Parameters
+        ----------
+        scores, of : float32 (n,)
+            Of the best labels of some points. Padding of -inf is left out.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.scorers.calibration import Calibration
+        >>> before, after = np.array([[0, 2], [-2, 0]], np.float32)
+        >>> round(Calibration(slope=1.0).as_sure(after, of=before).intercept, 6)
+        2.0
+        """
+        wanted, z = (
+            self.logits(some[np.isfinite(some), np.newaxis]).ravel() for some in (of, scores)
+        )
+        if not len(z) or not len(wanted):
+            return self
+        less = _less_for(z, _mean_probability(wanted), least=-MOST_LESS)
+        return replace(self, intercept=self.intercept - less)
+
+    def logits(self, scores: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return what probabilities are made of, (n, k), of scores (n, k), best first."""
+        z = self.slope * self.as_read(scores).astype(np.float64) + self.intercept
+        z[:, :1] += self.first
+        return z
+
     def probabilities(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return probabilities, float32, of scores as `fit` takes them; padding stays -inf."""
         first = self.first if scores.ndim > 1 else 0.0
@@ -243,9 +273,9 @@ def _mean_probability(z: NDArray[np.float64]) -> float:
     return float(sigmoid(z, MOST_LESS).mean())
 
 
-def _less_for(z: NDArray[np.float64], wanted: float) -> float:
+def _less_for(z: NDArray[np.float64], wanted: float, least: float = 0.0) -> float:
     """Return what to take from all logits so that their mean probability is as wanted."""
-    low, high = 0.0, MOST_LESS
+    low, high = least, MOST_LESS
     for _ in range(N_HALVINGS_OF_LESS):
         middle = (low + high) / 2
         low, high = (middle, high) if _mean_probability(z - middle) > wanted else (low, middle)
@@ -264,6 +294,7 @@ def logistic_weights(
     design: NDArray[np.float64],
     target: NDArray[np.float64],
     counts: NDArray[np.float64] | None = None,
+    offset: NDArray[np.float64] | float = 0.0,
 ) -> NDArray[np.float64]:
     """Fit a logistic model by Newton's method, a trace of ridge keeping each step finite.
 
@@ -274,6 +305,8 @@ def logistic_weights(
         From 0 to 1.
     counts : float64 (n,), optional
         How much each counts; all alike by default.
+    offset : float64 (n,), optional
+        Logits that the model is added to.
 
     Returns
     -------
@@ -288,16 +321,16 @@ def logistic_weights(
     """
     counts = np.ones(len(target)) if counts is None else counts
     weights = np.zeros(len(design))
-    loss = _logistic_loss(weights, design, target, counts)
+    loss = _logistic_loss(weights, design, target, counts, offset)
     for _ in range(N_NEWTON_STEPS):
-        p = sigmoid(weights @ design, MOST_SURE)
+        p = sigmoid(weights @ design + offset, MOST_SURE)
         slope = design @ (counts * (p - target)) + RIDGE * weights
         curvature = (design * (counts * p * (1 - p))) @ design.T + RIDGE * np.eye(len(design))
         step = np.linalg.solve(curvature, slope)
         # A whole step may lead beyond the valley, and the next one back to where this one began.
         for _ in range(N_HALVINGS):
             moved = weights - step
-            new_loss = _logistic_loss(moved, design, target, counts)
+            new_loss = _logistic_loss(moved, design, target, counts, offset)
             if new_loss <= loss:
                 break
             step /= 2
@@ -312,8 +345,9 @@ def _logistic_loss(
     design: NDArray[np.float64],
     target: NDArray[np.float64],
     counts: NDArray[np.float64],
+    offset: NDArray[np.float64] | float,
 ) -> float:
     """Return the logistic loss of all inputs, and the ridge's."""
-    z = weights @ design
+    z = weights @ design + offset
     loss = counts @ (np.logaddexp(0, z) - target * z)
     return float(loss + RIDGE / 2 * weights @ weights)

@@ -62,7 +62,7 @@ class TrainingData(NamedTuple):
         Points beside these that have no label: they tell how probable it is that none is right.
     in_part : TrainingData or None
         Where no points are held out, or those that are do not tell all: some of these, with a part
-        of what they say.
+        of what they say. Of held-out points: fragments of some of them.
 
     Examples
     --------
