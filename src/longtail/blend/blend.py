@@ -115,10 +115,6 @@ class Blend:
             Of the training points: how common labels are.
         tail : float
             That times the logarithm of a label's inverse propensity is added to its score.
-
-        Returns
-        -------
-        Blend
         """
         counts = np.bincount(labels.indices, minlength=labels.shape[1])
         n_sources = count_sources(len(heads), has_relations=relations is not None)

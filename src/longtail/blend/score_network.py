@@ -188,11 +188,6 @@ class ScoreNetwork:
     def scores(self, evidence: Evidence, n_threads: int = 1) -> Floats:
         """Return the score of each candidate.
 
-        Parameters
-        ----------
-        evidence : Evidence
-        n_threads : int
-
         Returns
         -------
         float32 (n, size)

@@ -76,10 +76,6 @@ class Reranker:
         first : Ranker
             The first network, after Module IV.
         run : TrainingRun
-
-        Returns
-        -------
-        Ranker
         """
         confused = _best_scored(first, features, shortlists, self.n_confused, run.n_threads)
         network = self.architecture.network(

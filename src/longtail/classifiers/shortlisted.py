@@ -140,10 +140,6 @@ class ShortlistedOneVsAll:
         run : TrainingRun
         network : FeatureNetwork or None
             Features that are trained on, in place of the frozen ones.
-
-        Returns
-        -------
-        LabelVectors
         """
         if network is None:
             network = FrozenFeatures(features, dropout=self.dropout, device=run.torch_device)

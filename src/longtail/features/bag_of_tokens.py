@@ -88,10 +88,6 @@ class BagOfTokens:
         start : BagEncoder or None
             Features to start from, in place of `token_vectors`.
 
-        Returns
-        -------
-        BagOfTokensNetwork
-
         Raises
         ------
         InputError

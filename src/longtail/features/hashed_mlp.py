@@ -120,13 +120,6 @@ class HashedMLP:
 class HashedMLPNetwork:
     """The perceptron while it is trained: its first layer is a table, of which batches use rows.
 
-    Parameters
-    ----------
-    settings : HashedMLP
-    data : TrainingData
-    start : HashedMLPEncoder
-    run : TrainingRun
-
     Examples
     --------
     In a single bucket, all tokens are alike; the last point has none.

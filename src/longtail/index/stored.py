@@ -50,10 +50,6 @@ def built_index(
         Same seed, same index, whatever `n_threads` is, which serves building alone: a query takes
         one thread, for those who ask spread their queries over threads themselves.
 
-    Returns
-    -------
-    VectorIndex
-
     Examples
     --------
     >>> import numpy as np
@@ -181,10 +177,6 @@ def index_from_arrays(arrays: Mapping[str, NDArray[np.generic]], beam: int) -> V
         Memory maps are used in place.
     beam : int
         Of a graph; see `GraphIndex`.
-
-    Returns
-    -------
-    VectorIndex
 
     Raises
     ------

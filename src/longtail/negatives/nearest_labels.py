@@ -147,10 +147,6 @@ class NearestLabels:
         seed, n_threads : int
             Same seed, same shortlists, whatever `n_threads` is.
 
-        Returns
-        -------
-        LabelShortlister
-
         Raises
         ------
         InputError

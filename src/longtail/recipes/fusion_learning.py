@@ -129,10 +129,6 @@ def fusion_learnt(
         None keep the fusion that the scorer has.
     run : TrainingRun
     grid : sequence of float
-
-    Returns
-    -------
-    ScoreFusion
     """
     if not held_out.features.shape[0]:
         return scorer.fusion

@@ -86,10 +86,6 @@ class LongtailTraining:
 
         The sources are trained, and asked of held-out points. What these teach, a blend learns,
         while the sources learn from the held-out points, too, if these are few.
-
-        Parameters
-        ----------
-        data, held_out : TrainingData
         """
         run, n_held_out = self.run, held_out.labels.shape[0]
         space = self.settings.space_for(data, n_held_out)

@@ -47,13 +47,7 @@ MAX_ENTRIES = 256  # of a text made of a label's points
 
 @dataclass(frozen=True)
 class NGAMETraining:
-    """The training of NGAME, DEXA and SiameseXML, in the order of its methods.
-
-    Parameters
-    ----------
-    settings : NGAME
-    run : TrainingRun
-    """
+    """The training of NGAME, DEXA and SiameseXML, in the order of its methods."""
 
     settings: NGAME
     run: TrainingRun

@@ -244,10 +244,6 @@ def ranking_gains(labels: csr_array) -> Gains:
     Parameters
     ----------
     labels : csr_array (n_points, n_labels)
-
-    Returns
-    -------
-    Gains
     """
     ones = binary(labels)
     weights = inverse_propensities_in(ones)[ones.indices]

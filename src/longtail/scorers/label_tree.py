@@ -160,10 +160,6 @@ def laid_out(
         Of all nodes but the root.
     n_threads : int
 
-    Returns
-    -------
-    TrainedTree
-
     Examples
     --------
     Both children of the root have a weight for feature 1, which are neighbours now.

@@ -117,10 +117,6 @@ def balanced_tree(centroids: Rows, *, leaf_size: int, seed: int, n_threads: int)
     leaf_size : int
     seed, n_threads : int
 
-    Returns
-    -------
-    LabelTree
-
     Raises
     ------
     InputError
@@ -180,10 +176,6 @@ def k_means_tree(
     depth : int
         Most levels of parting.
     seed, n_threads : int
-
-    Returns
-    -------
-    LabelTree
 
     Raises
     ------

@@ -91,12 +91,6 @@ class MetaLabelTask:
     ) -> tuple[Encoder, NDArray[np.int32]]:
         """Train the architecture.
 
-        Parameters
-        ----------
-        architecture : FeatureArchitecture
-        data : TrainingData
-        run : TrainingRun
-
         Returns
         -------
         encoder : Encoder
@@ -165,10 +159,6 @@ def classification_task(
     mean_of : int or None
         Points of a batch, where the loss is the mean over these and the targets, and classifiers
         start from small random values. None for the sum, and a start from the targets' log-odds.
-
-    Returns
-    -------
-    OneVsAllTask
     """
     n_points, n_targets = targets.shape
     table = LabelTable(
