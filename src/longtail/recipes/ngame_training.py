@@ -16,8 +16,7 @@ from longtail.blend.relations import LabelRelations
 from longtail.compiled.blended import scorer_around
 from longtail.errors import InputError
 from longtail.estimators.holding_out import shown_to_blend
-from longtail.siamese.learnt_modules import LearntModules
-from longtail.siamese.modules import EncodedPairs, search_labels
+from longtail.siamese.modules import EncodedPairs, LearntModules, search_labels
 from longtail.siamese.networks import Side
 from longtail.surrogates.label_clusters import label_centroids
 from longtail.training.early_stopping import HeldOut
