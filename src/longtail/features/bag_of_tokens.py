@@ -105,14 +105,6 @@ class BagOfTokens:
             )
         return BagOfTokensNetwork(self, features, np.array(vectors, np.float32), run)
 
-    def linear_network(
-        self, data: TrainingData, vectors: NDArray[np.float32], run: TrainingRun
-    ) -> BagOfTokensNetwork:
-        """Return token vectors whose sums are not rectified, as the first layer of a network."""
-        return BagOfTokensNetwork(
-            self, data.features, np.array(vectors, np.float32), run, rectify=False
-        )
-
     def frozen(self, network: BagOfTokensNetwork) -> BagEncoder:
         """Return the encoder as a trained model keeps it."""
         return BagEncoder(network.table.cpu().numpy())
@@ -205,16 +197,11 @@ class BagOfTokensNetwork:
         """Return the sums of rows that bags name, on the rows' device."""
         if rows.device.type == "cpu":
             return torch.from_numpy(Bags.of(bags).times(rows.numpy(), self._n_threads))
-        return _weighted_sums(bags, rows)
-
-
-def _weighted_sums(bags: csr_array, rows: Tensor) -> Tensor:
-    """Return the sums of rows that bags name, by torch."""
-    return functional.embedding_bag(
-        torch.from_numpy(bags.indices.astype(np.int64)).to(rows.device),
-        rows,
-        torch.from_numpy(bags.indptr.astype(np.int64)).to(rows.device),
-        mode="sum",
-        per_sample_weights=torch.from_numpy(bags.data).to(rows.device),
-        include_last_offset=True,
-    )
+        return functional.embedding_bag(
+            torch.from_numpy(bags.indices.astype(np.int64)).to(rows.device),
+            rows,
+            torch.from_numpy(bags.indptr.astype(np.int64)).to(rows.device),
+            mode="sum",
+            per_sample_weights=torch.from_numpy(bags.data).to(rows.device),
+            include_last_offset=True,
+        )

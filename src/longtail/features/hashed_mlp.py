@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from longtail.data.csr import with_int32_indices
 from longtail.data.point_input import PointInput
 from longtail.errors import InputError
-from longtail.features.bag_of_tokens import BagOfTokens
+from longtail.features.bag_of_tokens import BagOfTokens, BagOfTokensNetwork
 from longtail.features.dense_layer import DenseLayer
 from longtail.features.hashed_mlp_encoder import HashedMLPEncoder
 from longtail.named_parts import joined_parts
@@ -143,12 +143,14 @@ class HashedMLPNetwork:
         self.dimension = settings.layers[-1]
         self._settings = settings
         self._bucket_of_token = start.bucket_of_token
-        table = BagOfTokens(
-            dimension=settings.layers[0], dropout=0.0, make_optimiser=settings.make_optimiser
-        )
-        hashed = data._replace(features=_hashed(data.features, start))
         # The table of buckets is a bag of tokens without its ReLU.
-        self._table = table.linear_network(hashed, start.bucket_vectors, run)
+        self._table = BagOfTokensNetwork(
+            BagOfTokens(dropout=0.0, make_optimiser=settings.make_optimiser),
+            _hashed(data.features, start),
+            np.array(start.bucket_vectors, np.float32),
+            run,
+            rectify=False,
+        )
         self._is_empty = torch.from_numpy(np.diff(data.features.indptr) == 0)
         self._module = _layers(start).to(run.torch_device)
         self._adam = ModuleAdam(self._module)

@@ -117,7 +117,7 @@ class UnitLabels:
             With a pool.
         learning_rate : float
         """
-        pool, n_threads = _pool_of(batch, len(self.vectors)), n_training_threads()
+        pool, n_threads = np.asarray(batch.pool), n_training_threads()  # never None here
         drawn = random_bytes((len(points), points.shape[1]), self._dropout, self._random)
         x = DroppedUnits(points, *drawn, np.float32)
         unit_texts = None if texts is None else Units.in_place(texts)
@@ -147,11 +147,6 @@ class UnitLabels:
         """Return the live arrays that a checkpoint keeps."""
         parts = {"vectors": self._of_vectors.state(), "bias": self._of_bias.state()}
         return {"vectors": self.vectors, "bias": self.bias, **joined_parts(parts, ".")}
-
-
-def _pool_of(batch: Batch, n_labels: int) -> NDArray[np.int64]:
-    """Return the labels that a batch is scored against."""
-    return np.arange(n_labels) if batch.pool is None else batch.pool
 
 
 class SampledSlopes(NamedTuple):
