@@ -77,16 +77,7 @@ class BagOfTokens:
         run: TrainingRun,
         start: BagEncoder | None = None,
     ) -> BagOfTokensNetwork:
-        """Return token vectors ready to be trained.
-
-        Parameters
-        ----------
-        data : TrainingData
-        targets : csr_array (n_points, n_targets)
-            What the features will be trained to predict.
-        run : TrainingRun
-        start : BagEncoder or None
-            Features to start from, in place of `token_vectors`.
+        """Return token vectors ready to be trained; see `FeatureArchitecture.network`.
 
         Raises
         ------

@@ -181,21 +181,7 @@ class NearestLabels:
         seed: int,  # noqa: ARG002 - nothing is drawn
         n_threads: int,
     ) -> NDArray[np.int32]:
-        """Return the shortlists of the training points: their hard negatives.
-
-        Parameters
-        ----------
-        shortlister : LabelShortlister
-            Made by `build`.
-        features : float32 (n_points, dimension)
-        labels : csr_array (n_points, n_labels)
-        seed, n_threads : int
-
-        Returns
-        -------
-        int32 (n_points, size)
-            True labels may be among them; padded with -1.
-        """
+        """Return the shortlists of the training points; see `NegativeSampler.mine`."""
         return shortlister.query(features, n_threads)[0]
 
     def _representatives(

@@ -89,14 +89,7 @@ class MetaLabelTask:
     def learn(
         self, architecture: FeatureArchitecture, data: TrainingData, run: TrainingRun
     ) -> tuple[Encoder, NDArray[np.int32]]:
-        """Train the architecture.
-
-        Returns
-        -------
-        encoder : Encoder
-        assignment : int32 (n_labels,)
-            The meta-label of each label.
-        """
+        """Train the architecture to predict meta-labels; see `Surrogate.learn`."""
         require_positive("batch_size", self.batch_size)
         with run.stage("label clusters"):
             seed = run.seed_for("label clusters")
