@@ -276,8 +276,8 @@ class CandidateSearch:
 
         They are those that most of a point's near points carry, some of them rightly, and the
         popular ones; padded with -1. Nothing is searched: the point index knows near points. Where
-        these have few labels, some are drawn with the `seed`: a classifier that was only told apart
-        from its like would rank the unlike at random.
+        these have few labels, some are drawn with the `seed`: a classifier that has met only labels
+        like its own would rank all others at random.
         """
         near = read_only(self.point_index.near_rows(N_CONFUSED_POINTS), np.int32)
         some = min(len(near), _POINTS_AT_ONCE)

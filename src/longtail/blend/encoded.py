@@ -32,8 +32,8 @@ ROWS_AT_ONCE = 1024  # points whose candidates are held in memory together
 class EncodedScorer(Blend):
     """A blend whose points are encoded by something that reads more than their bags.
 
-    What the encoder takes is far more than all the rest, which is not one compiled call here. An
-    answer has as many labels as are found, at most.
+    The encoder takes far longer than all the rest, which is therefore not one compiled call. An
+    answer has at most as many labels as are found.
 
     Parameters
     ----------

@@ -50,8 +50,8 @@ class ScoreNetwork:
     bias2 : float32 (n_hidden2,)
     last : float32 (n_hidden2,)
     level : float32 (1,)
-        That times the logarithm of the sum of a point's exponentiated scores is taken from all of
-        them. It changes no order; with 1, scores are the logarithms of a softmax. See
+        This times the logarithm of the sum of a point's exponentiated scores is subtracted from all
+        of them. It changes no order; with 1, scores are the logarithms of a softmax. See
         `longtail.blend.level`.
 
     Raises

@@ -28,13 +28,7 @@ __all__ = ["BagEncoder", "StoredBagEncoder", "UnitBagEncoder"]
 
 @dataclass(frozen=True)
 class _TokenTable:
-    """What the encoders of bags are made of.
-
-    Parameters
-    ----------
-    token_vectors : float32 (n_tokens, dimension)
-        E, one row a token; may be a read-only memory map.
-    """
+    """What the encoders of bags are made of."""
 
     token_vectors: NDArray[np.float32]
 

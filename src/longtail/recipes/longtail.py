@@ -55,7 +55,7 @@ class LongtailClassifier(RerankedEstimator):
     Parameters
     ----------
     tail : float or None
-        How much rare labels are preferred: that times ``log(1 / propensity)`` is added to a label's
+        How much rare labels are preferred: this times ``log(1 / propensity)`` is added to a label's
         score. A little gains PSP@k for next to nothing of P@k; about 1 ranks for PSP@k. None takes
         .3 where labels have texts, and .5 where they have none.
     min_df : int or None

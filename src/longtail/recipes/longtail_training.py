@@ -119,9 +119,9 @@ class LongtailTraining:
     ) -> tuple[BlendedScorer, SpaceTables | None]:
         """Train everything that scores a candidate; return also what training can go on from.
 
-        Where the scorer is for `n_asked` points only, since the sources then learn again: its
-        search is built in less time, and their tables are kept. When they learn again, they go on
-        from what `first` has.
+        With `n_asked`, the scorer is for so many points only, since the sources learn again after
+        that: its search is built in less time, and their tables are kept. Sources that learn again
+        go on from `first`.
         """
         run, start, relations = self.run, None, None
         if first is not None:

@@ -83,7 +83,7 @@ class EncoderModule:
     label_power : float or None
         Batches over labels instead; see `LabelBatches`.
     auxiliary_speed : float
-        Times the learning rate of the encoder is that of the auxiliary vectors.
+        The auxiliary vectors learn at so many times the rate of the encoder.
     """
 
     schedule: Schedule
@@ -215,12 +215,8 @@ class ClassifierModule:
 
         Parameters
         ----------
-        data : TrainingData
-            Of labels with points alone.
-        network : SiameseNetwork
-            Of the same points.
-        used : int (n_labels,)
-            Which of the network's labels those are.
+        data, network, used
+            As in `EncoderModule.learn`.
         encoded : EncodedPairs
             Its vectors of the points and of those labels' texts.
         start : float32 (n_labels, dimension)

@@ -52,7 +52,7 @@ class TransformerArchitecture:
     ----------
     transformer : Transformer
     speed : float
-        Times the learning rate of the tables is Adam's: of the map, or of the transformer.
+        Adam, of the map or of the transformer, has so many times the rate of the tables.
     dropout : float
         Of the points' vectors, in training.
     """

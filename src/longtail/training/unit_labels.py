@@ -110,7 +110,8 @@ class UnitLabels:
         Parameters
         ----------
         points : float32 (n, dimension)
-            Sums, written over with the gradient of the loss, summed over the points, by them.
+            Sums, written over with the gradient with respect to them of the loss, summed over the
+            points.
         texts : float32 (n_pool, dimension) or None
             The same of the texts of the pool's labels.
         batch : Batch
