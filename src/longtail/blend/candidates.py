@@ -290,17 +290,8 @@ class CandidateSearch:
         def work(start: int, stop: int) -> None:
             n, rows = stop - start, labels[start:stop]
             scratch, votes = self._spares.taken(self._new_scratch), np.empty(rows.shape, np.float32)
-            gather_candidates(
-                found[:n],
-                near[start:stop],
-                alike[:n],
-                *labels_of_points,
-                0,
-                n,
-                scratch,
-                rows,
-                votes,
-            )
+            given = (found[:n], near[start:stop], alike[:n], *labels_of_points)
+            gather_candidates(*given, 0, n, scratch, rows, votes)
             self._spares.keep(scratch)
             fill_up(labels, min(LEAST_CONFUSED, size), self.n_labels, seed, start, stop)
 

@@ -200,22 +200,11 @@ class ScoreNetwork:
         """
         self.check_sources(evidence.values.shape[1])
         scores = np.empty(evidence.labels.shape, np.float32)
-        arguments = evidence.as_read_only()
+        inputs = (*evidence.as_read_only(), self.centre, self.scale)
+        layers = (self.matrix1, self.bias1, self.matrix2, self.bias2, self.last)
 
         def work(start: int, stop: int) -> None:
-            blend_rows(
-                *arguments,
-                self.centre,
-                self.scale,
-                self.matrix1,
-                self.bias1,
-                self.matrix2,
-                self.bias2,
-                self.last,
-                start,
-                stop,
-                scores,
-            )
+            blend_rows(*inputs, *layers, start, stop, scores)
 
         over_row_chunks(work, len(scores), n_threads=n_threads, chunk=64)
         if self.level[0]:

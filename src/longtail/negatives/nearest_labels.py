@@ -278,6 +278,7 @@ class LabelShortlister:
         size = min(settings.size, self.n_labels)
         labels = np.empty((len(queries), size), np.int32)
         similarities = np.empty((len(queries), size), np.float32)
+        labels_of_points = (self.label_starts, self.label_ids, point_weight)
 
         def work(start: int, stop: int) -> None:
             some = queries[start:stop]
@@ -285,22 +286,11 @@ class LabelShortlister:
             points, point_similarities = self._near_points(some)
             silent = ~some.any(axis=1)
             near[silent], points[silent] = -1, -1
+            found = (near, near_similarities, self.label_of_representative)
+            given = (*found, points, point_similarities, *labels_of_points)
             scratch = self._spares.taken(self._new_scratch)
-            merge_shortlists(
-                near,
-                near_similarities,
-                self.label_of_representative,
-                points,
-                point_similarities,
-                self.label_starts,
-                self.label_ids,
-                point_weight,
-                0,
-                len(some),
-                *scratch,
-                labels[start:stop],
-                similarities[start:stop],
-            )
+            out = labels[start:stop], similarities[start:stop]
+            merge_shortlists(*given, 0, len(some), *scratch, *out)
             self._spares.keep(scratch)
 
         over_row_chunks(work, len(queries), n_threads=n_threads, chunk=256)

@@ -62,7 +62,10 @@ class NGAMETraining:
             of_texts = self.settings.relations
             relations = LabelRelations.of_data(data, run.n_threads) if of_texts else None
         if data.label_features is None:
-            data = data._replace(label_features=_points_as_texts(data, run))
+            points_as_texts = label_centroids(
+                data.features, data.labels, max_entries=MAX_ENTRIES, n_threads=run.n_threads
+            )
+            data = data._replace(label_features=points_as_texts)
         with run.stage("encoder"):
             architecture = self.settings.architecture(data.labels.shape[0])
             siamese = architecture.start(data, held_out, run)
@@ -205,16 +208,6 @@ def _auxiliary_of_labels(
     is_known[used] = True
     auxiliary[~is_known] = 0  # its cluster says nothing of it
     return auxiliary
-
-
-def _points_as_texts(data: TrainingData, run: TrainingRun) -> csr_array:
-    """Return for each label the summed features of its points; nothing where it has none."""
-    return label_centroids(
-        data.features,
-        data.labels,
-        max_entries=MAX_ENTRIES,
-        n_threads=run.n_threads,
-    )
 
 
 def _checked_clusters(found: Any, n_labels: int) -> NDArray[np.int64] | None:
