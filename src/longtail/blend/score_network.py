@@ -18,11 +18,10 @@ from longtail.kernels.blend import (
 from longtail.kernels.jit import over_row_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import ArrayLike, NDArray
 
     from longtail.blend.evidence import Evidence
+    from longtail.named_parts import Arrays
 
     Floats = NDArray[np.float32]
 
@@ -216,10 +215,9 @@ class ScoreNetwork:
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> ScoreNetwork:
+    def from_arrays(cls, arrays: Arrays) -> ScoreNetwork:
         """Make it again from `to_arrays`."""
-        names = [part.name for part in fields(cls)]
-        return cls(**{name: np.asarray(arrays[name], np.float32) for name in names})
+        return cls(**{part.name: arrays[part.name] for part in fields(cls)})
 
 
 def weighted_scores(

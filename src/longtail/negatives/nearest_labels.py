@@ -18,7 +18,6 @@ from longtail.errors import InputError, require_positive
 from longtail.held_arrays import hold_read_only
 from longtail.index.exact import ExactIndex
 from longtail.index.stored import built_index, found_by, index_from_arrays, n_rows_of
-from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import merge_shortlists
 from longtail.named_parts import with_prefix, without_prefix
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.index.protocol import VectorIndex
+    from longtail.named_parts import Arrays
 
     Scratch = tuple[NDArray[np.float32], NDArray[np.float32]]
 
@@ -210,7 +210,7 @@ class NearestLabels:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelShortlister:
-    """Two indices and what joins them; made by `NearestLabels.build` or `from_arrays`.
+    """Two indices and what joins them; made by `NearestLabels.build` or `from_parts`.
 
     `query` may be called from several threads at once.
 
@@ -300,9 +300,7 @@ class LabelShortlister:
         """Return a shortlister over the same vectors that looks at no more than `sizes`."""
         own = asdict(self.settings)
         smaller = {name: min(own[name], most) for name, most in asdict(sizes).items()}
-        return LabelShortlister.from_arrays(
-            NearestLabels(**own | smaller), self.to_arrays(), self.n_labels
-        )
+        return self.from_parts(self.config() | {"shortlist": own | smaller}, self.to_arrays())
 
     def _new_scratch(self) -> Scratch:
         """Return scratch: filling n_labels numbers a query would cost too much."""
@@ -331,17 +329,8 @@ class LabelShortlister:
         return {"shortlist": asdict(self.settings), "n_labels": self.n_labels}
 
     @classmethod
-    def from_parts(
-        cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]
-    ) -> LabelShortlister:
-        """Make it again from `config` and `to_arrays`; see `from_arrays`."""
-        return cls.from_arrays(NearestLabels(**config["shortlist"]), arrays, config["n_labels"])
-
-    @classmethod
-    def from_arrays(
-        cls, settings: NearestLabels, arrays: Mapping[str, NDArray[np.generic]], n_labels: int
-    ) -> LabelShortlister:
-        """Make it again from `to_arrays`, on memory maps as they are.
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> LabelShortlister:
+        """Make it again from `config` and `to_arrays`, on memory maps as they are.
 
         Raises
         ------
@@ -351,14 +340,15 @@ class LabelShortlister:
         for name in _ARRAY_NAMES:
             if name not in arrays:
                 raise InputError(f"A label shortlister needs the array {name!r}. Build it again.")
+        settings = NearestLabels(**config["shortlist"])
         shortlister = cls(
             settings=settings,
             label_index=index_from_arrays(without_prefix("label_index.", arrays), settings.beam),
-            label_of_representative=read_only(arrays["label_of_representative"], np.int32),
+            label_of_representative=arrays["label_of_representative"],
             point_index=index_from_arrays(without_prefix("point_index.", arrays), settings.beam),
-            label_starts=read_only(arrays["label_starts"], np.int32),
-            label_ids=read_only(arrays["label_ids"], np.int32),
-            n_labels=n_labels,
+            label_starts=arrays["label_starts"],
+            label_ids=arrays["label_ids"],
+            n_labels=config["n_labels"],
         )
         check_shortlister_parts(shortlister)
         return shortlister
