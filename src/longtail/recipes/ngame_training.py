@@ -97,7 +97,7 @@ class NGAMETraining:
         n_points, n_labels = data.labels.shape
         clusters = self._auxiliary_clusters(siamese, data)
         seen = data.of_labels(used)
-        with self.run.stage("encoder"):
+        with self.run.stage("encoder"):  # Module I
             corrections = self.settings.encoder_module(n_points).learn(
                 seen, siamese, used, clusters, watched, self.run
             )
@@ -107,7 +107,7 @@ class NGAMETraining:
             auxiliary = _auxiliary_of_labels(corrections, clusters, encoded.texts, used)
         nothing = np.zeros((n_labels, siamese.dimension), np.float32)
         modules = LearntModules(encoded, auxiliary, nothing if auxiliary is None else auxiliary)
-        with self.run.stage("classifiers"):
+        with self.run.stage("classifiers"):  # Module II
             module = self.settings.classifier_module(n_points)
             modules = self._classified(module, modules, siamese, used, seen)
             if self.settings.freeze_encoder:
