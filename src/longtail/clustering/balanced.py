@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from longtail.data.rows import Rows
 
-__all__ = ["MAX_ITERATIONS", "TOLERANCE", "balanced_clusters"]
+__all__ = ["MAX_ITERATIONS", "TOLERANCE", "balanced_clusters", "n_halvings"]
 
 TOLERANCE, MAX_ITERATIONS = 1e-4, 50
 
@@ -98,6 +98,19 @@ def balanced_clusters(
     smallest_first = np.argsort(np.diff(bounds), kind="stable").astype(np.int32)
     clusters[~has_direction] = np.resize(smallest_first, int(np.sum(~has_direction)))
     return clusters
+
+
+def n_halvings(n_rows: int, most: int) -> int:
+    """Return how often rows are halved until no cluster has more than `most` of them.
+
+    Examples
+    --------
+    >>> from longtail.clustering.balanced import n_halvings
+    >>> n_halvings(100, most=100), n_halvings(101, most=100), n_halvings(1_000, most=100)
+    (0, 1, 4)
+    """
+    n_clusters = -(-n_rows // int(most))
+    return max(n_clusters - 1, 0).bit_length()
 
 
 def _split_level(

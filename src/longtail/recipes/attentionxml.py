@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.classifiers.label_attention import Candidates, HeldOutLevel, LabelAttention
+from longtail.clustering.balanced import n_halvings
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
 from longtail.estimators.estimator import LabelEstimator
@@ -19,7 +20,7 @@ from longtail.recipes.learners import averaged_learners
 from longtail.scorers.label_attention import AttentionLevel, LabelAttentionScorer
 from longtail.scorers.ranking import best_first
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
-from longtail.surrogates.label_tree import LabelTree, balanced_tree, n_halvings
+from longtail.surrogates.label_tree import LabelTree, balanced_tree
 from longtail.training.clipping import RecentNorms
 from longtail.training.early_stopping import HeldOut
 from longtail.training.schedule import Schedule
