@@ -18,6 +18,7 @@ from longtail.errors import InputError, require_positive
 from longtail.held_arrays import hold_read_only
 from longtail.index.exact import ExactIndex
 from longtail.index.stored import built_index, found_by, index_from_arrays, n_rows_of
+from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import merge_shortlists
 from longtail.named_parts import with_prefix, without_prefix
@@ -344,10 +345,10 @@ class LabelShortlister:
         shortlister = cls(
             settings=settings,
             label_index=index_from_arrays(without_prefix("label_index.", arrays), settings.beam),
-            label_of_representative=arrays["label_of_representative"],
+            label_of_representative=read_only(arrays["label_of_representative"], np.int32),
             point_index=index_from_arrays(without_prefix("point_index.", arrays), settings.beam),
-            label_starts=arrays["label_starts"],
-            label_ids=arrays["label_ids"],
+            label_starts=read_only(arrays["label_starts"], np.int32),
+            label_ids=read_only(arrays["label_ids"], np.int32),
             n_labels=config["n_labels"],
         )
         check_shortlister_parts(shortlister)
