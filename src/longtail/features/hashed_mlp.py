@@ -143,14 +143,13 @@ class HashedMLPNetwork:
         self.dimension = settings.layers[-1]
         self._settings = settings
         self._bucket_of_token = start.bucket_of_token
-        # The table of buckets is a bag of tokens without its ReLU.
-        self._table = BagOfTokensNetwork(
-            BagOfTokens(dropout=0.0, make_optimiser=settings.make_optimiser),
-            _hashed(data.features, start),
-            np.array(start.bucket_vectors, np.float32),
-            run,
-            rectify=False,
+        table = BagOfTokens(
+            dimension=settings.layers[0], dropout=0.0, make_optimiser=settings.make_optimiser
         )
+        hashed = _hashed(data.features, start)
+        # The table of buckets is a bag of tokens without its ReLU.
+        vectors = np.array(start.bucket_vectors, np.float32)
+        self._table = BagOfTokensNetwork(table, hashed, vectors, run, rectify=False)
         self._is_empty = torch.from_numpy(np.diff(data.features.indptr) == 0)
         self._module = _layers(start).to(run.torch_device)
         self._adam = ModuleAdam(self._module)
