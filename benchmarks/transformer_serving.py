@@ -22,7 +22,7 @@ from longtail.data import InputWarning
 from longtail.distillation import distilled
 from longtail.metrics import precision_at_k
 from longtail.recipes.xtransformer import XTransformer
-from longtail.scorers.encoders import transformers_of
+from longtail.scorers.inner_transformers import transformers_of
 
 if TYPE_CHECKING:
     from longtail import Dataset, Predictor

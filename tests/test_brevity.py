@@ -179,15 +179,6 @@ class TestServing:
             again.predict_topk(self.TEXTS, 3)[1], brief.predict_topk(self.TEXTS, 3)[1]
         )
 
-    def test_a_folder_of_before_knows_nothing_of_it(self, model):
-        arrays = model.scorer.to_arrays()
-        before = {name: array for name, array in arrays.items() if name != "network/brevity"}
-        assert len(before) == len(arrays) - 1
-        scorer = CompiledScorer.from_parts(model.scorer.config(), before)
-        bags = model.bags(self.TEXTS)
-        plain = self.with_brevity(model.scorer, np.zeros(4))
-        np.testing.assert_array_equal(scorer.top_k(bags, 3)[1], plain.top_k(bags, 3)[1])
-
 
 def test_fragments_of_held_out_texts_are_asked():
     """A topic has words of its own, of which any one may be in a text of another, too."""

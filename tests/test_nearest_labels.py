@@ -245,7 +245,7 @@ class TestManyPoints:
         arrays = {name: array.copy() for name, array in made[kind].to_arrays().items()}
         for array in arrays.values():
             array.flags.writeable = False
-        opened = LabelShortlister.from_arrays(made[kind].settings, arrays, made[kind].n_labels)
+        opened = LabelShortlister.from_parts(made[kind].config(), arrays)
         for one, other in zip(opened.query(self.queries), before, strict=True):
             assert one.tobytes() == other.tobytes()
         assert np.shares_memory(opened.label_ids, arrays["label_ids"])
@@ -283,7 +283,7 @@ class TestRefusals:
         arrays = made.to_arrays()
         arrays[name] = change(arrays[name])
         with pytest.raises(InputError, match="do not belong together"):
-            LabelShortlister.from_arrays(made.settings, arrays, 4)
+            LabelShortlister.from_parts(made.config(), arrays)
 
     def test_labels_of_too_few_points(self):
         made = NearestLabels().build(POINTS, LABELS, seed=0, n_threads=1)
@@ -291,7 +291,7 @@ class TestRefusals:
         starts = arrays["label_starts"][:-1]
         arrays |= {"label_starts": starts, "label_ids": arrays["label_ids"][: starts[-1]]}
         with pytest.raises(InputError, match="do not belong together"):
-            LabelShortlister.from_arrays(made.settings, arrays, 4)
+            LabelShortlister.from_parts(made.config(), arrays)
 
     @pytest.mark.parametrize("name", ["label_ids", "point_index.vectors"])
     def test_a_missing_array(self, name):
@@ -299,7 +299,7 @@ class TestRefusals:
         arrays = made.to_arrays()
         del arrays[name]
         with pytest.raises(InputError, match=name):
-            LabelShortlister.from_arrays(made.settings, arrays, 4)
+            LabelShortlister.from_parts(made.config(), arrays)
 
 
 class TestUnitRows:

@@ -16,7 +16,7 @@ from longtail.data.rows import unit_rows
 from longtail.errors import InputError
 from longtail.features.fixed_vectors import AsGiven, RandomProjection, TruncatedSVD
 from longtail.recipes.slice import Slice
-from small_runs import a_run
+from small_runs import a_run, on_shortlists
 
 
 def a_problem(seed, n_points=60, dimension=10, n_labels=5):
@@ -40,7 +40,9 @@ class TestDenseOneVsRest:
     def test_takes_the_steps_of_the_sparse_solver(self, seed):
         vectors, labels, shortlists = a_problem(seed)
         dense = DenseOneVsRest().learn(vectors, labels, shortlists, a_run())
-        sparse = SparseOneVsRest(prune=0).learn(csr_array(vectors), labels, shortlists, a_run())
+        sparse = on_shortlists(
+            SparseOneVsRest(prune=0), csr_array(vectors), labels, shortlists, a_run()
+        )
         everything = np.tile(np.arange(5, dtype=np.int32), (60, 1))
         expected = sparse.logits(Bags.of(csr_array(vectors)), everything)
         np.testing.assert_allclose(dense.logits(vectors, everything), expected, atol=1e-3)
@@ -69,8 +71,13 @@ class TestDenseOneVsRest:
 
     def test_refuses_what_does_not_fit(self):
         vectors, labels, shortlists = a_problem(4)
-        with pytest.raises(InputError, match="does not fit"):
-            DenseOneVsRest().learn(vectors[1:], labels, shortlists, a_run())
+        learn = DenseOneVsRest().learn
+        with pytest.raises(InputError, match="does not fit 60 points and 5 labels"):
+            learn(vectors, labels, shortlists[:-1], a_run())
+        with pytest.raises(InputError, match="labels up to 5 does not fit"):
+            learn(vectors, labels, shortlists + 1, a_run())
+        with pytest.raises(InputError, match="`vectors` has 59 points, `labels` 60"):
+            learn(vectors[:-1], labels, shortlists[:-1], a_run())
 
 
 class TestFixedVectors:

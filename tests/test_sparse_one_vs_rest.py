@@ -19,7 +19,7 @@ from longtail.data.rows import unit_rows
 from longtail.errors import InputError
 from longtail.kernels.random_bits import random_unit
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
-from small_runs import a_run
+from small_runs import a_run, on_shortlists
 
 EXACT = SparseOneVsRest(tolerance=1e-5, max_passes=2000, prune=0.0)
 
@@ -118,7 +118,9 @@ class TestSolver:
     def test_finds_what_scikit_learn_finds(self, cost):
         features, labels = a_problem(1)
         solver = SparseOneVsRest(cost=cost, tolerance=1e-5, max_passes=2000, prune=0.0)
-        found = dense_weights(solver.learn(features, labels, all_shortlisted(labels), a_run()), 30)
+        found = dense_weights(
+            on_shortlists(solver, features, labels, all_shortlisted(labels), a_run()), 30
+        )
         for label in range(7):
             theirs = LinearSVC(C=cost, loss="squared_hinge", dual=True, tol=1e-8, max_iter=100_000)
             theirs.fit(features, labels.toarray()[:, label] > 0)
@@ -151,7 +153,9 @@ class TestSolver:
     def test_tells_separable_labels_apart(self):
         features = csr_array(np.repeat(np.eye(5, dtype=np.float32), 4, axis=0))
         labels = features.copy()
-        learnt = SparseOneVsRest().learn(features, labels, all_shortlisted(labels), a_run())
+        learnt = on_shortlists(
+            SparseOneVsRest(), features, labels, all_shortlisted(labels), a_run()
+        )
         logits = learnt.logits(Bags.of(features), all_shortlisted(labels))
         np.testing.assert_array_equal(logits > 0, labels.toarray() > 0)
 
@@ -169,7 +173,7 @@ class TestLearn:
         is_listed = random.random(truth.shape) < 0.4
         shortlists = np.where(is_listed, np.arange(7), -1).astype(np.int32)
         shortlists = -np.sort(-shortlists, axis=1)  # padding last
-        found = dense_weights(EXACT.learn(features, labels, shortlists, a_run()), 30)
+        found = dense_weights(on_shortlists(EXACT, features, labels, shortlists, a_run()), 30)
         for label in range(7):
             own = truth[:, label] | is_listed[:, label]
             subset = EXACT.learn_among(
@@ -186,7 +190,7 @@ class TestLearn:
         features, labels = a_problem(3, n_points=300, n_labels=40)
         shortlists = all_shortlisted(labels)
         one, four, other = (
-            SparseOneVsRest().learn(features, labels, shortlists, run)
+            on_shortlists(SparseOneVsRest(), features, labels, shortlists, run)
             for run in (a_run(), a_run(n_threads=4), a_run(seed=1))
         )
         assert same(one, four)
@@ -196,10 +200,10 @@ class TestLearn:
         features, labels = a_problem(4)
         shortlists = all_shortlisted(labels)
         whole = dense_weights(
-            SparseOneVsRest(prune=0.0).learn(features, labels, shortlists, a_run()), 30
+            on_shortlists(SparseOneVsRest(prune=0.0), features, labels, shortlists, a_run()), 30
         )
         pruned = dense_weights(
-            SparseOneVsRest(prune=0.3).learn(features, labels, shortlists, a_run()), 30
+            on_shortlists(SparseOneVsRest(prune=0.3), features, labels, shortlists, a_run()), 30
         )
         is_small = np.abs(whole) < 0.3
         is_small[:, -1] = False
@@ -207,21 +211,25 @@ class TestLearn:
         np.testing.assert_array_equal(pruned, np.where(is_small, 0, whole))
 
     def test_features_ascend_within_a_label(self):
-        learnt = SparseOneVsRest().learn(*a_problem(5), np.zeros((60, 1), np.int32), a_run())
+        learnt = on_shortlists(
+            SparseOneVsRest(), *a_problem(5), np.zeros((60, 1), np.int32), a_run()
+        )
         for start, stop in zip(learnt.starts[:-1], learnt.starts[1:], strict=True):
             assert (np.diff(learnt.features[start:stop]) > 0).all()
 
     def test_a_label_without_points(self):
         features, labels = a_problem(6)
         wider = csr_array((labels.data, labels.indices, labels.indptr), (60, 9))
-        learnt = SparseOneVsRest().learn(features, wider, all_shortlisted(wider), a_run())
+        learnt = on_shortlists(SparseOneVsRest(), features, wider, all_shortlisted(wider), a_run())
         assert learnt.bias[7:].tolist() == [-1, -1]
         assert learnt.starts[7] == learnt.starts[9]
 
     def test_points_without_features(self):
         features = csr_array((6, 4), dtype=np.float32)
         labels = csr_array(np.eye(6, 3))
-        learnt = SparseOneVsRest().learn(features, labels, all_shortlisted(labels), a_run())
+        learnt = on_shortlists(
+            SparseOneVsRest(), features, labels, all_shortlisted(labels), a_run()
+        )
         assert len(learnt.weights) == 0
         assert (learnt.bias < 0).all()
 
@@ -229,24 +237,21 @@ class TestLearn:
         features, labels = a_problem(7)
         arrays = [a for m in (features, labels) for a in (m.data, m.indices, m.indptr)]
         before = [array.copy() for array in arrays]
-        SparseOneVsRest().learn(features, labels, all_shortlisted(labels), a_run())
+        on_shortlists(SparseOneVsRest(), features, labels, all_shortlisted(labels), a_run())
         for array, old in zip(arrays, before, strict=True):
             np.testing.assert_array_equal(array, old)
 
     def test_refuses_what_does_not_fit(self):
         features, labels = a_problem(8)
         shortlists = all_shortlisted(labels)
-        learn = SparseOneVsRest().learn
-        with pytest.raises(InputError, match="does not fit 60 points and 7 labels"):
-            learn(features, labels, shortlists[:-1], a_run())
-        with pytest.raises(InputError, match="labels up to 7 does not fit"):
-            learn(features, labels, shortlists + 1, a_run())
-        with pytest.raises(InputError, match="`features` has 59 points, `labels` 60"):
-            learn(features[:-1], labels, shortlists[:-1], a_run())
+        with pytest.raises(InputError, match="59 points, `labels` 60 and `candidates` 60"):
+            on_shortlists(SparseOneVsRest(), features[:-1], labels, shortlists, a_run())
+        with pytest.raises(InputError, match="60 points, `labels` 60 and `candidates` 59"):
+            on_shortlists(SparseOneVsRest(), features, labels, shortlists[:-1], a_run())
         broken = features.copy()
         broken.data[0] = np.nan
         with pytest.raises(InputError, match="NaN"):
-            learn(broken, labels, shortlists, a_run())
+            on_shortlists(SparseOneVsRest(), broken, labels, shortlists, a_run())
         with pytest.raises(InputError, match="one group below 1 for each of 7 labels"):
             SparseOneVsRest().learn_among(
                 features,
@@ -286,7 +291,9 @@ class TestLogits:
         assert classifier.logits(nothing.rows(0, 0), np.empty((0, 2), np.int32)).shape == (0, 2)
 
     def test_arrays_make_it_again(self):
-        learnt = SparseOneVsRest().learn(*a_problem(9), np.zeros((60, 1), np.int32), a_run())
+        learnt = on_shortlists(
+            SparseOneVsRest(), *a_problem(9), np.zeros((60, 1), np.int32), a_run()
+        )
         assert same(SparseLabelVectors(**learnt.to_arrays()), learnt)
 
     def test_refuses_arrays_that_do_not_fit(self):

@@ -31,8 +31,8 @@ from longtail.matching.cluster_scores import NeuralMatcher
 from longtail.matching.transformer_training import TransformerTraining
 from longtail.recipes.deepxml import DeepXML
 from longtail.recipes.xtransformer import XTransformer
-from longtail.scorers.encoders import with_transformers_as
 from longtail.scorers.ensemble import EnsembleScorer
+from longtail.scorers.inner_transformers import with_transformers_as
 from longtail.surrogates.label_indexing import LabelTexts, PointEmbeddings, PointFeatures
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.run import TrainingData

@@ -13,7 +13,7 @@ from longtail.data.point_input import PointInput
 from longtail.errors import InputError
 from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.kernels.jit import n_usable_threads
-from longtail.scorers.encoders import transformers_of, with_transformers_as
+from longtail.scorers.inner_transformers import transformers_of, with_transformers_as
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from longtail.data.vectorizer import TextVectorizer
     from longtail.predictor import Predictor
-    from longtail.scorers.encoders import TextEncoder
+    from longtail.scorers.inner_transformers import TextEncoder
 
     Floats = NDArray[np.float32]
 

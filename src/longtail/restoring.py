@@ -24,12 +24,12 @@ from longtail.named_parts import without_prefix
 from longtail.scorers.annexml import AnnexMLScorer
 from longtail.scorers.calibration import Calibration
 from longtail.scorers.deepxml import DeepXMLScorer
-from longtail.scorers.encoders import sharing_transformers
 from longtail.scorers.energy import EnergyScorer
 from longtail.scorers.energy_reranker import EnergyReranker, ShortlistEnergy
 from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.forest import ForestScorer
 from longtail.scorers.hashed_labels import HashedLabelsScorer
+from longtail.scorers.inner_transformers import sharing_transformers
 from longtail.scorers.joined_features import JoinedTreeScorer
 from longtail.scorers.label_attention import LabelAttentionScorer
 from longtail.scorers.label_tree import LabelTreeScorer

@@ -39,7 +39,7 @@ class Blend:
     """Find candidates, let every source score them, and blend the scores by a small network.
 
     The sources are the heads, the linear classifiers, the votes of near training points and, where
-    labels have texts, lexical matches and links. Which vector a point has, scorers add.
+    labels have texts, lexical matches and links. The vector of a point is what scorers add.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Blend:
     further_scale : float
         The scale of the first head where it ranks labels that follow the candidates.
     further_text_scale : float
-        What their texts' rare tokens that a point has count beside that; 0 for nothing.
+        How much rare tokens that a point shares with their texts count beside that; 0 for nothing.
     relations : LabelRelations or None
         None where labels have no texts.
     linear : SparseLabelVectors
@@ -114,11 +114,7 @@ class Blend:
         labels : csr_array (n_points, n_labels)
             Of the training points: how common labels are.
         tail : float
-            That times the logarithm of a label's inverse propensity is added to its score.
-
-        Returns
-        -------
-        Blend
+            This times the logarithm of a label's inverse propensity is added to its score.
         """
         counts = np.bincount(labels.indices, minlength=labels.shape[1])
         n_sources = count_sources(len(heads), has_relations=relations is not None)

@@ -275,8 +275,8 @@ class CandidateSearch:
 
         They are those that most of a point's near points carry, some of them rightly, and the
         popular ones; padded with -1. Nothing is searched: the point index knows near points. Where
-        these have few labels, some are drawn with the `seed`: a classifier that was only told apart
-        from its like would rank the unlike at random.
+        these have few labels, some are drawn with the `seed`: a classifier that has met only labels
+        like its own would rank all others at random.
         """
         near = read_only(self.point_index.near_rows(N_CONFUSED_POINTS), np.int32)
         some = min(len(near), _POINTS_AT_ONCE)
@@ -289,17 +289,8 @@ class CandidateSearch:
         def work(start: int, stop: int) -> None:
             n, rows = stop - start, labels[start:stop]
             scratch, votes = self._spares.taken(self._new_scratch), np.empty(rows.shape, np.float32)
-            gather_candidates(
-                found[:n],
-                near[start:stop],
-                alike[:n],
-                *labels_of_points,
-                0,
-                n,
-                scratch,
-                rows,
-                votes,
-            )
+            given = (found[:n], near[start:stop], alike[:n], *labels_of_points)
+            gather_candidates(*given, 0, n, scratch, rows, votes)
             self._spares.keep(scratch)
             fill_up(labels, min(LEAST_CONFUSED, size), self.n_labels, seed, start, stop)
 

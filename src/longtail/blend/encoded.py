@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from longtail.blend.evidence import Evidence
     from longtail.data.bags import Bags
     from longtail.named_parts import Arrays
+    from longtail.scorers.protocols import Answers
 
 __all__ = ["EncodedScorer"]
 
@@ -31,8 +32,8 @@ ROWS_AT_ONCE = 1024  # points whose candidates are held in memory together
 class EncodedScorer(Blend):
     """A blend whose points are encoded by something that reads more than their bags.
 
-    What the encoder takes is far more than all the rest, which is not one compiled call here. An
-    answer has as many labels as are found, at most.
+    The encoder takes far longer than all the rest, which is therefore not one compiled call. An
+    answer has at most as many labels as are found.
 
     Parameters
     ----------
@@ -66,12 +67,10 @@ class EncodedScorer(Blend):
         """Refuse parts that do not fit."""
         self.check_parts(self.encoder.dimension)
 
-    def top_k(
-        self, bags: Bags, k: int, n_threads: int = 1
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> Answers:
         """See `Scorer.top_k`."""
 
-        def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        def answer(some: Bags) -> Answers:
             evidence = self.evidence(some, n_threads)
             scores = weighted_scores(self.network, evidence, self.tail_weights, n_threads)
             return best_first(evidence.labels, scores, k, n_threads)

@@ -27,8 +27,8 @@ def levelled(
     """Return the network with the level that tells best which answers are right.
 
     A blend learns to rank the candidates of a point, so what all of them gain or lose together
-    means nothing. A softmax takes just that away, but would have it that a point has one label. How
-    much of it to take, from none to all, is a logistic model's to say, from the best candidates.
+    means nothing. A softmax takes just that away, but assumes that a point has one label. How much
+    of it to take, from none to all, a logistic model learns from the best candidates.
 
     Parameters
     ----------

@@ -70,9 +70,9 @@ class Links(NamedTuple):
     ) -> Links:
         """Return the links that training points make, on top of those that are known.
 
-        Which label a point is, its text leaves open: it may name several, or be written otherwise.
-        What the point carries, and what carries the labels that it may be, is told together from
-        links, and these are made anew from that, a few times.
+        The text of a point leaves open which label it is: it may name several, or word it
+        otherwise. So links tell as well, between what the point carries and the labels that it may
+        be; and they are made anew from what they tell, a few times.
 
         Parameters
         ----------
@@ -108,9 +108,9 @@ def own_labels(ids: Ids, shares: Floats, evidence: Floats, taken: Floats) -> tup
     """Return how likely labels are the own ones of points, and how surely each is one's.
 
     Where relations run both ways, the labels that a point carries speak for its own one: they are
-    what the points are that carry it. Then the point does not carry it itself. If no label is
-    spoken for, the text alone tells, which counts less. And each label is one point's, to which the
-    others give way.
+    the own labels of points that carry it. Then the point does not carry it itself. If nothing
+    speaks for a label, the text alone tells, which counts less. And each label is the own one of
+    one point, to which the others give way.
 
     Parameters
     ----------

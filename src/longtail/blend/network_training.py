@@ -57,8 +57,8 @@ class NetworkTraining:
     epochs : (int, int)
         Of few points, and of many, which are not learnt by heart so soon.
     batch_size : (int, int)
-        Points, with all their candidates, in a batch of few points, and in one of many: these give
-        more steps in the same time, and few are learnt by heart in so many.
+        Points of a batch, with all their candidates: where points are few, and where they are many.
+        Smaller batches give more steps in the same time, in which few points are learnt by heart.
     few_points : int
         Up to so many are few.
     learning_rate : float
@@ -74,10 +74,12 @@ class NetworkTraining:
     least_points : int
         With fewer held-out points that have a true candidate, the weighted sum is taken.
     clearly : float
-        Points with one of a few labels have fewer pairs of a true and a false candidate than the
-        network has weights, which knows them by heart: there it must gain so many standard errors.
+        Where there are fewer pairs of a true and a false candidate than the network has weights, as
+        of points with one of a few labels, it knows them by heart: there it must gain so many
+        standard errors.
     least_quality : float
-        Where neither a source nor their sum has as much, of 6, all count alike.
+        Where neither a source nor the sum of all reaches so much P@k and PSP@k, summed over k = 1,
+        3 and 5, all sources count alike.
     trial_steps, trial_epochs, trial_points : int
         The trial on halves ends after about so many steps, or so many epochs, and is of at most so
         many points: enough to see that the network gains, and which candidates are hard to tell
@@ -89,7 +91,7 @@ class NetworkTraining:
         Whether the sources have not learnt from the points. Of points that they have, a network
         would learn to trust what knows them by heart, so the weighted sum is taken.
     alike : float
-        And for the same reason its weights are held so firmly to all being the same.
+        How firmly, for the same reason, the weights of that sum are held to all being the same.
 
     Examples
     --------
@@ -341,15 +343,7 @@ class _Trial(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """Points by which rankings of their candidates are compared.
-
-    Attributes
-    ----------
-    evidence : Evidence
-    truth : csr_array (n, n_labels)
-    inverse_propensities : float64 (n_labels,)
-    n_threads : int
-    """
+    """Points by which rankings of their candidates are compared."""
 
     evidence: Evidence
     truth: csr_array

@@ -19,11 +19,10 @@ from longtail.kernels.blend import (
 from longtail.kernels.jit import over_row_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import ArrayLike, NDArray
 
     from longtail.blend.evidence import Evidence
+    from longtail.named_parts import Arrays
 
     Floats = NDArray[np.float32]
 
@@ -51,8 +50,8 @@ class ScoreNetwork:
     bias2 : float32 (n_hidden2,)
     last : float32 (n_hidden2,)
     level : float32 (1,)
-        That times the logarithm of the sum of a point's exponentiated scores is taken from all of
-        them. It changes no order; with 1, scores are the logarithms of a softmax. See
+        This times the logarithm of the sum of a point's exponentiated scores is subtracted from all
+        of them. It changes no order; with 1, scores are the logarithms of a softmax. See
         `longtail.blend.level`.
     brevity : float32 (4,)
         How much less is believed of a text of few tokens, which changes no order: a `Brevity`.
@@ -192,11 +191,6 @@ class ScoreNetwork:
     def scores(self, evidence: Evidence, n_threads: int = 1) -> Floats:
         """Return the score of each candidate.
 
-        Parameters
-        ----------
-        evidence : Evidence
-        n_threads : int
-
         Returns
         -------
         float32 (n, size)
@@ -209,22 +203,11 @@ class ScoreNetwork:
         """
         self.check_sources(evidence.values.shape[1])
         scores = np.empty(evidence.labels.shape, np.float32)
-        arguments = evidence.as_read_only()
+        inputs = (*evidence.as_read_only(), self.centre, self.scale)
+        layers = (self.matrix1, self.bias1, self.matrix2, self.bias2, self.last)
 
         def work(start: int, stop: int) -> None:
-            blend_rows(
-                *arguments,
-                self.centre,
-                self.scale,
-                self.matrix1,
-                self.bias1,
-                self.matrix2,
-                self.bias2,
-                self.last,
-                start,
-                stop,
-                scores,
-            )
+            blend_rows(*inputs, *layers, start, stop, scores)
 
         over_row_chunks(work, len(scores), n_threads=n_threads, chunk=64)
         if self.level[0]:
@@ -236,10 +219,9 @@ class ScoreNetwork:
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> ScoreNetwork:
+    def from_arrays(cls, arrays: Arrays) -> ScoreNetwork:
         """Make it again from `to_arrays`."""
-        names = [part.name for part in fields(cls) if part.name in arrays]
-        return cls(**{name: np.asarray(arrays[name], np.float32) for name in names})
+        return cls(**{part.name: arrays[part.name] for part in fields(cls)})
 
 
 def weighted_scores(

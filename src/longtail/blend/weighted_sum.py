@@ -40,12 +40,12 @@ def weighted_sum(
 ) -> ScoreNetwork:
     """Return the network that adds up what the sources say, relative to the point's best.
 
-    How common a label is adds to it: of what texts tell little, sources do, too, and the commonest
+    How common a label is adds to it: where texts tell little, so do the sources, and the commonest
     label is the best guess. And the label whose text is likest counts for more, or for less: where
     points and labels are of one kind, it is the point itself, which no other source tells. The
-    weights make the loss of `ranking_loss` small, a convex one, and but for that last one are not
-    negative. So few numbers are learnt from a hundred points, where a network of two layers
-    learns chance as well.
+    weights minimise `ranking_loss`, which is convex in them; all but that last one are not
+    negative. So few numbers are learnt from a hundred points, where a network of two layers learns
+    chance as well.
 
     Parameters
     ----------

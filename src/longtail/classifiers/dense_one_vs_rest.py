@@ -11,10 +11,10 @@ from longtail.classifiers.listed_points import (
     equal_parts,
     points_listing,
     problems_of,
-    require_shortlists,
     stopping_of,
 )
 from longtail.data.rows import as_rows, row_norms
+from longtail.errors import InputError
 from longtail.kernels.dense_dual_coordinate import train_dense_machines
 from longtail.kernels.jit import over_row_chunks
 from longtail.scorers.label_vectors import LabelVectors
@@ -84,7 +84,7 @@ class DenseOneVsRest:
         InputError
             If the three are not for the same points and labels, or a number is not finite.
         """
-        require_shortlists(vectors, labels, shortlists)
+        _check_shortlists(vectors, labels, shortlists)
         n_labels = labels.shape[1]
         points = as_rows("vectors", vectors)
         candidates = points_listing(shortlists, n_labels)
@@ -100,3 +100,21 @@ class DenseOneVsRest:
 
         over_row_chunks(train, len(bounds) - 1, n_threads=run.n_threads, chunk=1)
         return LabelVectors(*found)
+
+
+def _check_shortlists(
+    vectors: NDArray[np.float32], labels: csr_array, shortlists: NDArray[np.int32]
+) -> None:
+    """Raise InputError unless there is a shortlist a point, of labels that there are."""
+    n_points, n_labels = len(vectors), labels.shape[1]
+    if len(shortlists) != n_points or shortlists.max(initial=-1) >= n_labels:
+        raise InputError(
+            f"`shortlists` of shape {shortlists.shape} with labels up to "
+            f"{shortlists.max(initial=-1)} does not fit {n_points} points and "
+            f"{n_labels} labels. Pass one row a point, and label ids or -1."
+        )
+    if labels.shape[0] != n_points:
+        raise InputError(
+            f"`vectors` has {n_points} points, `labels` {labels.shape[0]}. "
+            "Pass the same number of each."
+        )

@@ -176,10 +176,6 @@ class LabelAttention:
         held_out : HeldOutLevel or None
             Stop by the P@1 of their nodes.
 
-        Returns
-        -------
-        AttentionWeights
-
         Raises
         ------
         InputError

@@ -8,7 +8,6 @@ import numpy as np
 
 from longtail.data.csr import csr_from_rows
 from longtail.data.rows import binary, offsets_and_indices, row_norms
-from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.dual_coordinate import Problems, Stopping
 from longtail.kernels.shortlists import points_of_listed
@@ -18,14 +17,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.data.rows import Rows
 
 __all__ = [
     "equal_parts",
     "for_solvers",
     "points_listing",
     "problems_of",
-    "require_shortlists",
     "stopping_of",
 ]
 
@@ -48,22 +45,6 @@ def for_solvers(features: csr_array) -> Points:
     return Points(
         row_starts, columns.view(np.uint32), features.data, squared_norms, features.shape[1]
     )
-
-
-def require_shortlists(features: Rows, labels: csr_array, shortlists: NDArray[np.int32]) -> None:
-    """Raise InputError unless there is a shortlist a point, of labels that there are."""
-    n_points, n_labels = features.shape[0], labels.shape[1]
-    if len(shortlists) != n_points or shortlists.max(initial=-1) >= n_labels:
-        raise InputError(
-            f"`shortlists` of shape {shortlists.shape} with labels up to "
-            f"{shortlists.max(initial=-1)} does not fit {n_points} points and "
-            f"{n_labels} labels. Pass one row a point, and label ids or -1."
-        )
-    if labels.shape[0] != n_points:
-        raise InputError(
-            f"`features` has {n_points} points, `labels` {labels.shape[0]}. "
-            "Pass the same number of each."
-        )
 
 
 def points_listing(shortlists: NDArray[np.int32], n_labels: int) -> csr_array:

@@ -69,23 +69,7 @@ class Reranker:
         first: Ranker,
         run: TrainingRun,
     ) -> Ranker:
-        """Train the re-ranker.
-
-        Parameters
-        ----------
-        data : TrainingData
-        shortlists : int32 (n_points, size)
-            Of Module II.
-        features : float32 (n_points, dimension)
-            The first network's frozen features.
-        first : Ranker
-            The first network, after Module IV.
-        run : TrainingRun
-
-        Returns
-        -------
-        Ranker
-        """
+        """Train the re-ranker; see `Reranking.learn`."""
         confused = _best_scored(first, features, shortlists, self.n_confused, run.n_threads)
         network = self.architecture.network(
             data,

@@ -125,25 +125,7 @@ class ShortlistedOneVsAll:
         run: TrainingRun,
         network: FeatureNetwork | None = None,
     ) -> LabelVectors:
-        """Train the classifiers and the block.
-
-        Parameters
-        ----------
-        features : float32 (n_points, dimension)
-            Frozen intermediate features.
-        block : TransferBlock
-            Of Module III; changed in place.
-        shortlists : int32 (n_points, size)
-            Of Module II; true labels may be among them, padded with -1.
-        labels : csr_array (n_points, n_labels)
-        run : TrainingRun
-        network : FeatureNetwork or None
-            Features that are trained on, in place of the frozen ones.
-
-        Returns
-        -------
-        LabelVectors
-        """
+        """Train the classifiers and the block; see `FineTuningClassifier.learn`."""
         if network is None:
             network = FrozenFeatures(features, dropout=self.dropout, device=run.torch_device)
         batches = self.training.batches(labels, shortlists, features, run)
@@ -188,7 +170,7 @@ class FullOneVsAll:
         run: TrainingRun,
         network: FeatureNetwork | None = None,
     ) -> LabelVectors:
-        """Train the classifiers and the block; see `ShortlistedOneVsAll.learn`."""
+        """Train the classifiers and the block; see `FineTuningClassifier.learn`."""
         if network is None:
             network = FrozenFeatures(features, dropout=self.dropout, device=run.torch_device)
         batches = AllLabels(labels, self.batch_size)

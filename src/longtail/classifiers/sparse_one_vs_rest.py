@@ -11,9 +11,7 @@ from scipy.sparse import csr_array
 from longtail.classifiers.listed_points import (
     equal_parts,
     for_solvers,
-    points_listing,
     problems_of,
-    require_shortlists,
     stopping_of,
 )
 from longtail.data.rows import as_rows
@@ -25,7 +23,6 @@ from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.training.run import TrainingRun
 
 __all__ = ["SparseOneVsRest"]
 
@@ -71,48 +68,6 @@ class SparseOneVsRest:
     tolerance: float = 0.1
     max_passes: int = 20
     prune: float = 0.1
-
-    def learn(
-        self,
-        features: csr_array,
-        labels: csr_array,
-        shortlists: NDArray[np.int32],
-        run: TrainingRun,
-    ) -> SparseLabelVectors:
-        """Train each label against the points that have it in their shortlists.
-
-        Parameters
-        ----------
-        features : csr_array of float32 (n_points, n_features)
-            Unit rows.
-        labels : csr_array (n_points, n_labels)
-        shortlists : int32 (n_points, size)
-            Hard negatives of each point; true labels may be among them, padded with -1.
-        run : TrainingRun
-            Its seed and its number of threads.
-
-        Returns
-        -------
-        SparseLabelVectors
-            The same for any number of threads.
-
-        Raises
-        ------
-        InputError
-            If the three are not for the same points and labels, or a feature is not finite.
-        """
-        require_shortlists(features, labels, shortlists)
-        n_labels = labels.shape[1]
-        candidates = points_listing(shortlists, n_labels)
-        del shortlists  # as large as the candidates
-        return self.learn_among(
-            features,
-            labels,
-            candidates,
-            np.arange(n_labels, dtype=np.int32),
-            seed=run.seed_for("one versus rest"),
-            n_threads=run.n_threads,
-        )
 
     def learn_among_all(
         self, features: csr_array, labels: csr_array, *, seed: int, n_threads: int

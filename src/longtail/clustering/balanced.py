@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from longtail.data.rows import Rows
 
-__all__ = ["MAX_ITERATIONS", "TOLERANCE", "balanced_clusters"]
+__all__ = ["MAX_ITERATIONS", "TOLERANCE", "balanced_clusters", "n_halvings"]
 
 TOLERANCE, MAX_ITERATIONS = 1e-4, 50
 
@@ -89,10 +88,10 @@ def balanced_clusters(
     rows = as_rows("vectors", vectors)
     has_direction = row_norms(rows) > 0.0
     order = np.flatnonzero(has_direction).astype(np.int32)
-    splitter = _Splitter(unit_rows(rows), seed, plus_plus, tolerance, max_iterations, n_threads)
+    units, settings = unit_rows(rows), (seed, plus_plus, tolerance, max_iterations)
     bounds = np.array([0, len(order)])
     while len(bounds) <= n_clusters:
-        splitter.split_level(order, bounds)
+        _split_level(units, order, bounds, settings, n_threads)
         bounds = _halved(bounds)
     clusters = np.empty(rows.shape[0], np.int32)
     clusters[order] = np.repeat(np.arange(n_clusters, dtype=np.int32), np.diff(bounds))
@@ -101,32 +100,39 @@ def balanced_clusters(
     return clusters
 
 
-@dataclass(frozen=True)
-class _Splitter:
-    """What all nodes of the tree share, so that a level is one call."""
+def n_halvings(n_rows: int, most: int) -> int:
+    """Return how often rows are halved until no cluster has more than `most` of them.
 
-    rows: Rows
-    seed: int
-    plus_plus: bool
-    tolerance: float
-    max_iterations: int
-    n_threads: int
+    Examples
+    --------
+    >>> from longtail.clustering.balanced import n_halvings
+    >>> n_halvings(100, most=100), n_halvings(101, most=100), n_halvings(1_000, most=100)
+    (0, 1, 4)
+    """
+    n_clusters = -(-n_rows // int(most))
+    return max(n_clusters - 1, 0).bit_length()
 
-    def split_level(self, order: NDArray[np.int32], bounds: NDArray[np.int64]) -> None:
-        """Cut all nodes of a level; threads take several nodes at a time, with one workspace."""
-        n_nodes = len(bounds) - 1
-        settings = (self.seed, self.plus_plus, self.tolerance, self.max_iterations)
 
-        # The number of nodes doubles from level to level: it serves as the first random stream.
-        def split(first: int, last: int) -> None:
-            if isinstance(self.rows, np.ndarray):
-                split_dense_nodes(self.rows, order, bounds, first, last, n_nodes, *settings)
-            else:
-                matrix = (*offsets_and_indices(self.rows), self.rows.data, self.rows.shape[1])
-                split_sparse_nodes(*matrix, order, bounds, first, last, n_nodes, *settings)
+def _split_level(
+    rows: Rows,
+    order: NDArray[np.int32],
+    bounds: NDArray[np.int64],
+    settings: tuple[int, bool, float, int],
+    n_threads: int,
+) -> None:
+    """Cut all nodes of a level; threads take several nodes at a time, with one workspace."""
+    n_nodes = len(bounds) - 1
 
-        chunk = -(-n_nodes // (8 * self.n_threads))
-        over_row_chunks(split, n_nodes, n_threads=self.n_threads, chunk=chunk)
+    # The number of nodes doubles from level to level: it serves as the first random stream.
+    def split(first: int, last: int) -> None:
+        if isinstance(rows, np.ndarray):
+            split_dense_nodes(rows, order, bounds, first, last, n_nodes, *settings)
+        else:
+            matrix = (*offsets_and_indices(rows), rows.data, rows.shape[1])
+            split_sparse_nodes(*matrix, order, bounds, first, last, n_nodes, *settings)
+
+    chunk = -(-n_nodes // (8 * n_threads))
+    over_row_chunks(split, n_nodes, n_threads=n_threads, chunk=chunk)
 
 
 def _halved(bounds: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from longtail.features.encoder import UnitEncoder
     from longtail.features.half_encoder import HalfBagEncoder
     from longtail.named_parts import Arrays
-    from longtail.scorers.protocols import Scorer
+    from longtail.scorers.protocols import Answers, Scorer
 
 __all__ = ["BlendedScorer", "compiled_of", "scorer_around"]
 
@@ -64,9 +64,7 @@ class BlendedScorer(Blend):
         """Refuse parts that do not fit."""
         self.check_parts(self.encoder.dimension, self.encoder.n_tokens)
 
-    def top_k(
-        self, bags: Bags, k: int, n_threads: int = 1
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> Answers:
         """See `Scorer.top_k`."""
         return self.compiled.top_k(bags, k, n_threads)
 

@@ -12,10 +12,10 @@ from longtail.features.onnx_encoder import OnnxEncoder
 from longtail.features.onnx_export import to_onnx
 from longtail.features.transformer_encoder import TransformerEncoder
 from longtail.kernels.jit import n_usable_cores
-from longtail.scorers.encoders import transformers_of, with_transformers_as
+from longtail.scorers.inner_transformers import transformers_of, with_transformers_as
 
 if TYPE_CHECKING:
-    from longtail.scorers.encoders import TextEncoder
+    from longtail.scorers.inner_transformers import TextEncoder
     from longtail.scorers.protocols import Scorer
 
 __all__ = ["compressed"]

@@ -129,15 +129,7 @@ def _label_vectors(rows: SplitRows, bias: NDArray[np.float32]) -> SparseLabelVec
 
 def _network(compiled: CompiledScorer) -> ScoreNetwork:
     """Return the network with inputs first."""
-    network: Any = compiled.parts.network
-    return ScoreNetwork(
-        centre=network.centre,
-        scale=network.scale,
-        matrix1=np.ascontiguousarray(network.matrix1.T),
-        bias1=network.bias1,
-        matrix2=np.ascontiguousarray(network.matrix2.T),
-        bias2=network.bias2,
-        last=network.last,
-        level=network.level,
-        brevity=network.brevity,
-    )
+    arrays: dict[str, Any] = compiled.parts.network._asdict()
+    del arrays["log_ranks"]
+    turned = {name: arrays[name].T for name in ("matrix1", "matrix2")}
+    return ScoreNetwork(**arrays | turned)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -184,15 +184,6 @@ def network_laid_out(network: ScoreNetwork, width: int) -> Network:
     width : int
         Most candidates of a point.
     """
-    return Network(
-        centre=read_only(network.centre, np.float32),
-        scale=read_only(network.scale, np.float32),
-        matrix1=read_only(network.matrix1.T, np.float32),
-        bias1=read_only(network.bias1, np.float32),
-        matrix2=read_only(network.matrix2.T, np.float32),
-        bias2=read_only(network.bias2, np.float32),
-        last=read_only(network.last, np.float32),
-        level=read_only(network.level, np.float32),
-        brevity=read_only(network.brevity, np.float32),
-        log_ranks=read_only(log_ranks_of(width), np.float32),
-    )
+    arrays: dict[str, Any] = network.to_arrays()
+    turned = {name: read_only(arrays[name].T, np.float32) for name in ("matrix1", "matrix2")}
+    return Network(**arrays | turned, log_ranks=log_ranks_of(width))

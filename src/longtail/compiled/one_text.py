@@ -27,12 +27,6 @@ __all__ = ["OneText"]
 class OneText:
     """Answers one text at a time; any number of threads may use one at once.
 
-    Parameters
-    ----------
-    scorer : CompiledScorer
-    vectorizer : TextVectorizer
-    calibration : Calibration
-
     Examples
     --------
     >>> from longtail import LongtailClassifier

@@ -190,13 +190,12 @@ class _Reader(NamedTuple):
 
     def network(self) -> Network:
         """Return the network."""
-        of_earlier_versions = {"brevity": read_only(np.zeros(4), np.float32)}
-        parts = {
-            name: self.floats(f"network/{name}", 2 if name.startswith("matrix") else 1)
-            for name in Network._fields
-            if name not in of_earlier_versions or f"network/{name}" in self.arrays
-        }
-        return Network(**{**of_earlier_versions, **parts})
+        return Network(
+            *(
+                self.floats(f"network/{name}", 2 if name.startswith("matrix") else 1)
+                for name in Network._fields
+            )
+        )
 
 
 def answerer_from(

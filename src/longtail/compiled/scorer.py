@@ -152,12 +152,11 @@ class CompiledScorer:
         """Return the k best labels of each bag and their scores."""
         ids = np.empty((bags.n_rows, k), np.int32)
         scores = np.empty((bags.n_rows, k), np.float32)
-        row_starts = read_only(bags.row_starts, np.int32)
-        columns, values = read_only(bags.columns, np.int32), read_only(bags.values, np.float32)
+        points = bags.for_kernels()[:3]
 
         def work(start: int, stop: int) -> None:
             scratch = self._spares.taken(self._new_scratch)
-            answer_bags(model, scratch, row_starts, columns, values, start, stop, ids, scores)
+            answer_bags(model, scratch, *points, start, stop, ids, scores)
             self._spares.keep(scratch)
 
         over_row_chunks(work, bags.n_rows, n_threads=n_threads, chunk=256)
@@ -230,7 +229,7 @@ class CompiledScorer:
     def near_points(self, bag: Bags, n: int) -> tuple[Ids, Floats]:
         """See `KnowsPoints`; at most as many as the beam is long."""
         ids, similarities = np.empty(n, np.int32), np.empty(n, np.float32)
-        columns, values = read_only(bag.columns, np.int32), read_only(bag.values, np.float32)
+        _, columns, values, *_ = bag.for_kernels()
         scratch = self._spares.taken(self._new_scratch)
         n_found = near_rows(self._model, scratch, columns, values, ids, similarities)
         self._spares.keep(scratch)

@@ -40,10 +40,6 @@ def label_recall(scorer: CompiledScorer) -> float:
 
     A model that looks at no near points keeps none: there, some labels take their place.
 
-    Parameters
-    ----------
-    scorer : CompiledScorer
-
     Returns
     -------
     float

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from longtail.clustering.balanced import n_halvings
 from longtail.costs.estimate import BAGS, CENTROIDS, PROCESS
 from longtail.recipes.pfastrexml import n_trees_for
-from longtail.surrogates.label_tree import n_halvings
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload

@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from longtail.clustering.balanced import n_halvings
 from longtail.costs.estimate import BAG, TEMPORARIES, WITH_TORCH
 from longtail.costs.transformer import TRAIN, encoder_width, time_to_read, transformer_memory
-from longtail.surrogates.label_tree import n_halvings
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload

@@ -122,10 +122,6 @@ class ConvexEnergy(GlobalEnergy):
     negative by projection after each step. Softplus takes the place of ReLU, since inference that
     training looks through needs a second derivative.
 
-    Parameters
-    ----------
-    n_labels, dimension, n_hidden, n_layers : int
-
     Examples
     --------
     >>> import torch

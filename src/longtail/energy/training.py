@@ -196,15 +196,13 @@ class EnergyStages:
             feature_rate=0.0,
         )
         learn_stage("energy", self.energy, energy)
+        # By as much as the rate of the rest.
+        lowered = self.feature_rate * self.everything.learning_rate / self.unaries.learning_rate
         everything = stage_of(
             network.terms,
             self.loss,
             self.descent,
             trained=(network.unaries, network.energy),
-            feature_rate=self._fine_rate(),
+            feature_rate=lowered,
         )
         learn_stage("everything", self.everything, everything)
-
-    def _fine_rate(self) -> float:
-        """Return the rate of the feature network in the last stage: lowered as that of the rest."""
-        return self.feature_rate * self.everything.learning_rate / self.unaries.learning_rate

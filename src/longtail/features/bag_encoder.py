@@ -28,13 +28,7 @@ __all__ = ["BagEncoder", "StoredBagEncoder", "UnitBagEncoder"]
 
 @dataclass(frozen=True)
 class _TokenTable:
-    """What the encoders of bags are made of.
-
-    Parameters
-    ----------
-    token_vectors : float32 (n_tokens, dimension)
-        E, one row a token; may be a read-only memory map.
-    """
+    """What the encoders of bags are made of."""
 
     token_vectors: NDArray[np.float32]
 
@@ -166,8 +160,7 @@ class StoredBagEncoder:
     def encode(self, bags: Bags, n_threads: int = 1) -> NDArray[np.float32]:
         """Return float32 (n, dimension); rows of zeros for bags of unknown tokens."""
         points = np.empty((bags.n_rows, self.dimension), np.float32)
-        starts, columns = (read_only(part, np.int32) for part in (bags.row_starts, bags.columns))
-        arrays = starts, columns, read_only(bags.values, np.float32), self.rows
+        arrays = (*bags.for_kernels()[:3], self.rows)
         over_row_chunks(
             lambda start, stop: unit_bag_vectors(*arrays, start, stop, points),
             len(points),

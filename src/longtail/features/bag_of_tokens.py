@@ -77,20 +77,7 @@ class BagOfTokens:
         run: TrainingRun,
         start: BagEncoder | None = None,
     ) -> BagOfTokensNetwork:
-        """Return token vectors ready to be trained.
-
-        Parameters
-        ----------
-        data : TrainingData
-        targets : csr_array (n_points, n_targets)
-            What the features will be trained to predict.
-        run : TrainingRun
-        start : BagEncoder or None
-            Features to start from, in place of `token_vectors`.
-
-        Returns
-        -------
-        BagOfTokensNetwork
+        """Return token vectors ready to be trained; see `FeatureArchitecture.network`.
 
         Raises
         ------
@@ -108,14 +95,6 @@ class BagOfTokens:
                 f"{features.shape[1]} features and the dimension is {self.dimension}."
             )
         return BagOfTokensNetwork(self, features, np.array(vectors, np.float32), run)
-
-    def linear_network(
-        self, data: TrainingData, vectors: NDArray[np.float32], run: TrainingRun
-    ) -> BagOfTokensNetwork:
-        """Return token vectors whose sums are not rectified, as the first layer of a network."""
-        return BagOfTokensNetwork(
-            self, data.features, np.array(vectors, np.float32), run, rectify=False
-        )
 
     def frozen(self, network: BagOfTokensNetwork) -> BagEncoder:
         """Return the encoder as a trained model keeps it."""
@@ -209,16 +188,11 @@ class BagOfTokensNetwork:
         """Return the sums of rows that bags name, on the rows' device."""
         if rows.device.type == "cpu":
             return torch.from_numpy(Bags.of(bags).times(rows.numpy(), self._n_threads))
-        return _weighted_sums(bags, rows)
-
-
-def _weighted_sums(bags: csr_array, rows: Tensor) -> Tensor:
-    """Return the sums of rows that bags name, by torch."""
-    return functional.embedding_bag(
-        torch.from_numpy(bags.indices.astype(np.int64)).to(rows.device),
-        rows,
-        torch.from_numpy(bags.indptr.astype(np.int64)).to(rows.device),
-        mode="sum",
-        per_sample_weights=torch.from_numpy(bags.data).to(rows.device),
-        include_last_offset=True,
-    )
+        return functional.embedding_bag(
+            torch.from_numpy(bags.indices.astype(np.int64)).to(rows.device),
+            rows,
+            torch.from_numpy(bags.indptr.astype(np.int64)).to(rows.device),
+            mode="sum",
+            per_sample_weights=torch.from_numpy(bags.data).to(rows.device),
+            include_last_offset=True,
+        )

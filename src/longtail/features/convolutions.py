@@ -242,11 +242,6 @@ class _Convolutions(nn.Module):
                 weight.copy_(matrix)
                 bias.copy_(torch.tensor(trained.bias))
 
-    def frozen_layers(self) -> tuple[tuple[DenseLayer, ...], DenseLayer | None]:
-        """Return filters and bottleneck as a trained model keeps them."""
-        filters = tuple(_frozen(layer) for layer in self.maps)
-        return filters, None if self.bottleneck is None else _frozen(self.bottleneck)
-
 
 class ConvolutionNetwork:
     """Word vectors and filters while they are trained, on the words of the training points.
@@ -326,13 +321,13 @@ class ConvolutionNetwork:
 
     def frozen(self) -> ConvolutionEncoder:
         """Return vectors and filters as a trained model keeps them."""
-        filters, bottleneck = self._module.frozen_layers()
+        module = self._module
         return ConvolutionEncoder(
             self._table.table.cpu().numpy(),
-            filters,
-            self._module.n_chunks,
-            self._module.n_words,
-            bottleneck,
+            tuple(_frozen(layer) for layer in module.maps),
+            module.n_chunks,
+            module.n_words,
+            None if module.bottleneck is None else _frozen(module.bottleneck),
         )
 
 

@@ -80,10 +80,6 @@ class AsGiven:
 class RandomProjection:
     """Random signs: products of points are kept on average (Achlioptas, JCSS 2003).
 
-    Parameters
-    ----------
-    dimension : int
-
     Examples
     --------
     >>> import numpy as np, torch

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from longtail.data.csr import with_int32_indices
 from longtail.data.point_input import PointInput
 from longtail.errors import InputError
-from longtail.features.bag_of_tokens import BagOfTokens
+from longtail.features.bag_of_tokens import BagOfTokens, BagOfTokensNetwork
 from longtail.features.dense_layer import DenseLayer
 from longtail.features.hashed_mlp_encoder import HashedMLPEncoder
 from longtail.named_parts import joined_parts
@@ -121,13 +121,6 @@ class HashedMLP:
 class HashedMLPNetwork:
     """The perceptron while it is trained: its first layer is a table, of which batches use rows.
 
-    Parameters
-    ----------
-    settings : HashedMLP
-    data : TrainingData
-    start : HashedMLPEncoder
-    run : TrainingRun
-
     Examples
     --------
     In a single bucket, all tokens are alike; the last point has none.
@@ -154,9 +147,10 @@ class HashedMLPNetwork:
         table = BagOfTokens(
             dimension=settings.hidden_layers[0], dropout=0.0, make_optimiser=settings.make_optimiser
         )
-        hashed = data._replace(features=_hashed(data.features, start))
+        hashed = _hashed(data.features, start)
         # The table of buckets is a bag of tokens without its ReLU.
-        self._table = table.linear_network(hashed, start.bucket_vectors, run)
+        vectors = np.array(start.bucket_vectors, np.float32)
+        self._table = BagOfTokensNetwork(table, hashed, vectors, run, rectify=False)
         self._is_empty = torch.from_numpy(np.diff(data.features.indptr) == 0)
         self._module = _layers(start).to(run.torch_device)
         self._adam = ModuleAdam(self._module)

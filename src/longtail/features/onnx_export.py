@@ -35,10 +35,6 @@ def to_onnx(encoder: TransformerEncoder, *, int8: bool = False) -> OnnxEncoder:
         Keep the weights as 8-bit integers with a scale for each output of a layer, and multiply
         in integers: a quarter of the size, and half the time where the processor can do so.
 
-    Returns
-    -------
-    OnnxEncoder
-
     Raises
     ------
     InputError

@@ -98,12 +98,6 @@ class ResNet18Network:
     """The network while it is trained, on the images of the training points.
 
     Normalisation uses the statistics that came with the weights: batches are too small for others.
-
-    Parameters
-    ----------
-    settings : ResNet18
-    module : ResNet18Module
-    data : TrainingData
     """
 
     def __init__(self, settings: ResNet18, module: ResNet18Module, data: TrainingData) -> None:

@@ -22,10 +22,6 @@ __all__ = ["RowEncoder"]
 class RowEncoder:
     """Dense rows as features, scaled to unit length.
 
-    Parameters
-    ----------
-    dimension : int
-
     Examples
     --------
     >>> import numpy as np

@@ -19,11 +19,6 @@ __all__ = ["TokenTensors"]
 class TokenTensors:
     """A table in main memory, whose sums are moved to a device, and slopes back.
 
-    Parameters
-    ----------
-    table : TokenTable
-    device : torch.device
-
     Examples
     --------
     >>> import numpy as np

@@ -140,14 +140,7 @@ class FrozenTexts(FrozenFeatures):
 
 
 class TransformerNetwork:
-    """A transformer while it is trained, on the texts of the training points.
-
-    Parameters
-    ----------
-    tuned : TunedTransformer
-    data : TrainingData
-    dropout, learning_rate : float
-    """
+    """A transformer while it is trained, on the texts of the training points."""
 
     def __init__(
         self, tuned: TunedTransformer, data: TrainingData, dropout: float, *, learning_rate: float
@@ -208,10 +201,6 @@ def read_transformer(folder: str | Path, n_pieces: int) -> TransformerEncoder:
     folder : str or Path
     n_pieces : int
         Pieces that are read of a text.
-
-    Returns
-    -------
-    TransformerEncoder
 
     Raises
     ------

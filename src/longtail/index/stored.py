@@ -50,10 +50,6 @@ def built_index(
         Same seed, same index, whatever `n_threads` is, which serves building alone: a query takes
         one thread, for those who ask spread their queries over threads themselves.
 
-    Returns
-    -------
-    VectorIndex
-
     Examples
     --------
     >>> import numpy as np
@@ -181,10 +177,6 @@ def index_from_arrays(arrays: Mapping[str, NDArray[np.generic]], beam_size: int)
         Memory maps are used in place.
     beam_size : int
         Of a graph; see `GraphIndex`.
-
-    Returns
-    -------
-    VectorIndex
 
     Raises
     ------

@@ -56,7 +56,7 @@ def copied(points: Points, own: Ids, place_of_feature: Ids) -> tuple[Points, Ids
     row_starts = np.zeros(len(own) + 1, np.int64)
     columns, values = np.empty(n_entries, np.uint32), np.empty(n_entries, np.float32)
     features = np.empty(min(n_entries, points.n_features) + 1, np.int32)
-    n, n_features, one = np.uint64(0), np.int32(0), np.uint64(1)
+    n, one, n_features = np.uint64(0), np.uint64(1), 0
     for i in range(len(own)):
         if i + _AHEAD < len(own):
             coming = points.row_starts[own[i + _AHEAD]]
@@ -68,9 +68,9 @@ def copied(points: Points, own: Ids, place_of_feature: Ids) -> tuple[Points, Ids
             place = place_of_feature[feature]
             # No branch: whether a feature is new cannot be guessed.
             is_new = place < 0
-            features[np.uint32(n_features)] = feature
-            place = n_features if is_new else place
-            n_features += np.int32(1) if is_new else np.int32(0)
+            features[np.uint64(n_features)] = feature
+            place = np.int32(n_features) if is_new else place
+            n_features += 1 if is_new else 0
             place_of_feature[feature] = place
             columns[n], values[n] = place, points.values[j]
             n += one
@@ -79,7 +79,7 @@ def copied(points: Points, own: Ids, place_of_feature: Ids) -> tuple[Points, Ids
     for feature in features:
         place_of_feature[np.uint32(feature)] = -1
     squared_norms = points.squared_norms[own]
-    return Points(row_starts, columns, values, squared_norms, int(n_features)), features
+    return Points(row_starts, columns, values, squared_norms, n_features), features
 
 
 @fast_kernel

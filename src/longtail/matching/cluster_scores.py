@@ -93,10 +93,6 @@ class LinearMatcher:
     classification", NeurIPS 2021, section 3. Vectors that were trained with the encoder are
     dropped; the machines have the same squared hinge.
 
-    Parameters
-    ----------
-    machines : SparseOneVsRest
-
     Examples
     --------
     >>> from longtail.recipes.xtransformer import XTransformer

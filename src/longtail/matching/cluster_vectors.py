@@ -22,11 +22,6 @@ __all__ = ["ClusterVectors", "squared_hinge"]
 class ClusterVectors(VectorsWithBias[RowwiseAdagrad]):
     """One linear classifier a cluster, ``w_k . E(x) + b_k``, all of which learn in every step.
 
-    Parameters
-    ----------
-    n_clusters, dimension : int
-    device : torch.device
-
     Examples
     --------
     >>> import numpy as np

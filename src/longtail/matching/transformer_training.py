@@ -95,23 +95,7 @@ class TransformerTraining:
         run: TrainingRun,
         held_out: HeldOut | None = None,
     ) -> EncodedPoints:
-        """Train.
-
-        Parameters
-        ----------
-        data : TrainingData
-            With texts.
-        targets : csr_array (n_points, n_clusters)
-        run : TrainingRun
-        held_out : HeldOut or None
-            Stop fine-tuning by the recall of their clusters; a frozen transformer has nothing to
-            stop.
-
-        Returns
-        -------
-        EncodedPoints
-            With vectors of the clusters where it is fine-tuned.
-        """
+        """Train; see `BagTraining.learn`. A transformer as it is leaves no vectors of clusters."""
         network = self.transformer.network(data, targets, run)
         trained: tuple[NDArray[np.float32], NDArray[np.float32]] | tuple[None, None] = (None, None)
         if isinstance(network, TransformerNetwork):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.index.protocol import VectorIndex
+    from longtail.named_parts import Arrays
 
     Scratch = tuple[NDArray[np.float32], NDArray[np.float32]]
 
@@ -147,10 +148,6 @@ class NearestLabels:
         seed, n_threads : int
             Same seed, same shortlists, whatever `n_threads` is.
 
-        Returns
-        -------
-        LabelShortlister
-
         Raises
         ------
         InputError
@@ -185,21 +182,7 @@ class NearestLabels:
         seed: int,  # noqa: ARG002 - nothing is drawn
         n_threads: int,
     ) -> NDArray[np.int32]:
-        """Return the shortlists of the training points: their hard negatives.
-
-        Parameters
-        ----------
-        shortlister : LabelShortlister
-            Made by `build`.
-        features : float32 (n_points, dimension)
-        labels : csr_array (n_points, n_labels)
-        seed, n_threads : int
-
-        Returns
-        -------
-        int32 (n_points, size)
-            True labels may be among them; padded with -1.
-        """
+        """Return the shortlists of the training points; see `NegativeSampler.mine`."""
         return shortlister.query(features, n_threads)[0]
 
     def _representatives(
@@ -228,7 +211,7 @@ class NearestLabels:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelShortlister:
-    """Two indices and what joins them; made by `NearestLabels.build` or `from_arrays`.
+    """Two indices and what joins them; made by `NearestLabels.build` or `from_parts`.
 
     `query` may be called from several threads at once.
 
@@ -296,6 +279,7 @@ class LabelShortlister:
         size = min(settings.size, self.n_labels)
         labels = np.empty((len(queries), size), np.int32)
         similarities = np.empty((len(queries), size), np.float32)
+        labels_of_points = (self.label_starts, self.label_ids, point_weight)
 
         def work(start: int, stop: int) -> None:
             some = queries[start:stop]
@@ -303,22 +287,11 @@ class LabelShortlister:
             points, point_similarities = self._near_points(some)
             silent = ~some.any(axis=1)
             near[silent], points[silent] = -1, -1
+            found = (near, near_similarities, self.label_of_representative)
+            given = (*found, points, point_similarities, *labels_of_points)
             scratch = self._spares.taken(self._new_scratch)
-            merge_shortlists(
-                near,
-                near_similarities,
-                self.label_of_representative,
-                points,
-                point_similarities,
-                self.label_starts,
-                self.label_ids,
-                point_weight,
-                0,
-                len(some),
-                *scratch,
-                labels[start:stop],
-                similarities[start:stop],
-            )
+            out = labels[start:stop], similarities[start:stop]
+            merge_shortlists(*given, 0, len(some), *scratch, *out)
             self._spares.keep(scratch)
 
         over_row_chunks(work, len(queries), n_threads=n_threads, chunk=256)
@@ -328,9 +301,7 @@ class LabelShortlister:
         """Return a shortlister over the same vectors that looks at no more than `sizes`."""
         own = asdict(self.settings)
         smaller = {name: min(own[name], most) for name, most in asdict(sizes).items()}
-        return LabelShortlister.from_arrays(
-            NearestLabels(**own | smaller), self.to_arrays(), self.n_labels
-        )
+        return self.from_parts(self.config() | {"shortlist": own | smaller}, self.to_arrays())
 
     def _new_scratch(self) -> Scratch:
         """Return scratch: filling n_labels numbers a query would cost too much."""
@@ -359,17 +330,8 @@ class LabelShortlister:
         return {"shortlist": asdict(self.settings), "n_labels": self.n_labels}
 
     @classmethod
-    def from_parts(
-        cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]
-    ) -> LabelShortlister:
-        """Make it again from `config` and `to_arrays`; see `from_arrays`."""
-        return cls.from_arrays(NearestLabels(**config["shortlist"]), arrays, config["n_labels"])
-
-    @classmethod
-    def from_arrays(
-        cls, settings: NearestLabels, arrays: Mapping[str, NDArray[np.generic]], n_labels: int
-    ) -> LabelShortlister:
-        """Make it again from `to_arrays`, on memory maps as they are.
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> LabelShortlister:
+        """Make it again from `config` and `to_arrays`, on memory maps as they are.
 
         Raises
         ------
@@ -379,6 +341,7 @@ class LabelShortlister:
         for name in _ARRAY_NAMES:
             if name not in arrays:
                 raise InputError(f"A label shortlister needs the array {name!r}. Build it again.")
+        settings = NearestLabels(**config["shortlist"])
         shortlister = cls(
             settings=settings,
             label_index=index_from_arrays(
@@ -390,7 +353,7 @@ class LabelShortlister:
             ),
             label_starts=read_only(arrays["label_starts"], np.int32),
             label_ids=read_only(arrays["label_ids"], np.int32),
-            n_labels=n_labels,
+            n_labels=config["n_labels"],
         )
         check_shortlister_parts(shortlister)
         return shortlister

@@ -57,15 +57,7 @@ class NearestCentroids(NearestLabels):
 
 @dataclass(frozen=True, kw_only=True)
 class _Sampled:
-    """What samplers of so many training negatives share: how predictions find labels.
-
-    Parameters
-    ----------
-    size : int
-        Negatives a point.
-    prediction : NearestLabels
-        The structure that predictions use.
-    """
+    """Base of what draws `size` negatives a point; predictions find labels as `prediction` does."""
 
     size: int = 500
     prediction: NearestLabels = field(default_factory=NearestLabels)

@@ -38,10 +38,6 @@ def published_astec(astec: Astec) -> DeepXML:
         Of its settings, those count that the code leaves to its user: the dimension, the sizes of
         the shortlist, whether there is label correlation, a re-ranker, and how many learners.
 
-    Returns
-    -------
-    DeepXML
-
     Examples
     --------
     >>> from longtail import Astec

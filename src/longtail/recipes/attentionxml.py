@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.classifiers.label_attention import Candidates, HeldOutLevel, LabelAttention
+from longtail.clustering.balanced import n_halvings
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
 from longtail.estimators.estimator import LabelEstimator
@@ -19,7 +20,7 @@ from longtail.recipes.learners import averaged_learners
 from longtail.scorers.label_attention import AttentionLevel, LabelAttentionScorer
 from longtail.scorers.ranking import best_first
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
-from longtail.surrogates.label_tree import LabelTree, balanced_tree, n_halvings
+from longtail.surrogates.label_tree import LabelTree, balanced_tree
 from longtail.training.clipping import RecentNorms
 from longtail.training.early_stopping import HeldOut
 from longtail.training.schedule import Schedule
@@ -46,8 +47,8 @@ class AttentionXML(LabelEstimator):
     extreme multi-label text classification", NeurIPS 2019.
 
     Up to `first_level` labels are scored all. More are put into a balanced tree, whose levels are
-    trained from the top on: each starts from the network of the one above, and learns to tell the
-    children of the nodes that the one above has best for a point, and of its true ones.
+    trained from the top on: each starts from the network of the one above, and learns to tell apart
+    the children of the nodes that the one above ranks first for a point, and of its true nodes.
 
     Parameters
     ----------
@@ -79,20 +80,20 @@ class AttentionXML(LabelEstimator):
         The gradient of LSTM and layers is scaled down to so many times the largest norm of the last
         five steps, where it is longer; the authors' 5 times. None for no limit.
     average_after : int or None
-        Epochs of a level after which the mean of its weights begins, over the steps that follow,
+        After so many epochs of a level, the mean of its weights over the steps that follow is kept,
         which takes their place in the end and on held-out points. None for the last weights.
     first_level : int
         Most nodes of the first level, unless that is fewer than a node's children.
     n_children : int
-        Children of a node that is no leaf: the largest power of two that is no larger, from 2.
+        Children of a node that is no leaf, lowered to a power of two; at least 2.
     leaf_size : int
         Most labels of a leaf.
     beam_size : int
         Nodes of a level that are followed, in training and prediction.
     n_learners : int
         Trees, each with words and networks of its own, from its own random numbers, whose
-        probabilities are averaged; the authors have three. Up to `first_level` labels have no tree,
-        and learners that differ in their networks alone.
+        probabilities are averaged; the authors have three. Up to `first_level` labels have no tree:
+        learners differ in their networks alone.
     **kwargs
         Those of `LabelEstimator`; single words by default: pairs and pieces have no order.
 

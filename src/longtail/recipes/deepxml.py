@@ -306,10 +306,6 @@ class DeepXML(LabelEstimator):
         held_out : TrainingData
             Points on which alpha and beta are chosen; none keeps their defaults.
         run : TrainingRun
-
-        Returns
-        -------
-        DeepXMLScorer
         """
         encoder, clusters = self._encoder(data, run)  # Module I
         features = _encoded(encoder, data, run)

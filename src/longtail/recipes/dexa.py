@@ -41,16 +41,15 @@ class DEXA(NGAME):
     Parameters
     ----------
     n_clusters : int or None
-        K: the largest power of two that is no more, and no more than half the labels, since
-        clusters are halved again and again. None takes the one that puts 64 to 128 labels together:
-        rare labels then learn from each other. The authors have about two labels in a cluster, a
-        stronger encoder and some hundreds of epochs; with that many clusters, little of a few
-        epochs reaches each.
+        K, lowered to a power of two that is at most half the labels, since clusters are halved
+        again and again. None takes the one that puts 64 to 128 labels together: rare labels then
+        learn from each other. The authors have about two labels in a cluster, a stronger encoder
+        and some hundreds of epochs; with that many clusters, little of a few epochs reaches each.
     n_private : int
         Labels with an auxiliary vector of their own.
     auxiliary_speed : float
-        Times the learning rate of the encoder is that of the auxiliary vectors, which must go far
-        from 0 in few steps.
+        The auxiliary vectors learn at so many times the rate of the encoder: they must go far from
+        0 in few steps.
     **kwargs
         Those of `NGAME`.
 

@@ -84,10 +84,6 @@ class DiSMEC(LabelEstimator):
         labels : csr_array (n_points, n_labels)
         run : TrainingRun
             Its seed and its number of threads.
-
-        Returns
-        -------
-        SparseLabelVectors
         """
         solver = SparseOneVsRest(
             cost=self.cost, prune=self.prune, tolerance=self.tolerance, max_passes=100

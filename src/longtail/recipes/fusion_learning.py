@@ -53,8 +53,8 @@ def choose_fusion(
     """Choose alpha and beta on held-out rows of the training data.
 
     The paper says that alpha trades vanilla against propensity-scored metrics (appendix A.1), so
-    `head_and_tail_precision` decides. Both weights are tried on a grid together:
-    a held-out set of a thousand points does not carry more.
+    `head_and_tail_precision` decides. Both weights are tried on a grid together: a thousand
+    held-out points do not tell more than that.
 
     Parameters
     ----------
@@ -124,15 +124,11 @@ def fusion_learnt(
     ----------
     scorer : FusesScores
     data : TrainingData
-        That the scorer has learnt from: what is rare there, counts for more.
+        What the scorer has learnt from: labels that are rare there count for more.
     held_out : TrainingData
-        None keep the fusion that the scorer has.
+        Without any, the scorer keeps its fusion.
     run : TrainingRun
     grid : sequence of float
-
-    Returns
-    -------
-    ScoreFusion
     """
     if not held_out.features.shape[0]:
         return scorer.fusion

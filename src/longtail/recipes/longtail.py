@@ -55,7 +55,7 @@ class LongtailClassifier(RerankedEstimator):
     Parameters
     ----------
     tail : float or None
-        How much rare labels are preferred: that times ``log(1 / propensity)`` is added to a label's
+        How much rare labels are preferred: this times ``log(1 / propensity)`` is added to a label's
         score. A little gains PSP@k for next to nothing of P@k; about 1 ranks for PSP@k. None takes
         .3 where labels have texts, and .5 where they have none.
     min_df : int or None
@@ -252,21 +252,33 @@ class LongtailClassifier(RerankedEstimator):
         `n_held_out` are the points beside it; `has_pieces` tells bags with pieces of words, which
         are long, from others, and `is_unspaced` texts in scripts without spaces.
         """
-        most = min(n_points // 40, MOST_IN_POOL * n_points // max(n_label_pairs, 1))
-        fitting = fitting_batch_size(most, n_batches=1, most=1024)
-        usual = usual_dimension(n_points, has_pieces=has_pieces, is_unspaced=is_unspaced)
         return SharedSpace(
-            dimension=self.dimension or usual,
+            dimension=self.dimension_for(n_points, has_pieces=has_pieces, is_unspaced=is_unspaced),
             schedule=Schedule(
                 epochs=self.epochs_for(n_points),
                 learning_rate=self.learning_rate_for(n_points + n_held_out),
             ),
-            batch_size=self.batch_size or fitting,
+            batch_size=self.batch_size_for(n_points, n_label_pairs),
             n_random=self.n_random,
             dropout=self.dropout,
             scale=self.scale_for(n_labels, n_label_pairs),
             texts_alone=self.texts_alone_for(n_labels, n_label_pairs),
         )
+
+    def dimension_for(self, n_points: int, *, has_pieces: bool, is_unspaced: bool) -> int:
+        """Return how long the vectors for so many training points are, unless that is set."""
+        if self.dimension is not None:
+            return self.dimension
+        if n_points <= FEW_POINTS and not has_pieces:
+            return 512
+        return 192 if VERY_FEW_POINTS < n_points <= MANY_POINTS and not is_unspaced else 256
+
+    def batch_size_for(self, n_points: int, n_label_pairs: int) -> int:
+        """Return how many points a batch has, unless that is set."""
+        if self.batch_size is not None:
+            return self.batch_size
+        most = min(n_points // 40, MOST_IN_POOL * n_points // max(n_label_pairs, 1))
+        return fitting_batch_size(most, n_batches=1, most=1024)
 
     def scale_for(self, n_labels: int, n_label_pairs: int) -> float:
         """Return what cosines are multiplied by, unless that is set."""
@@ -327,10 +339,3 @@ class LongtailClassifier(RerankedEstimator):
             n_voted=self.n_voted,
             beam_size=self.beam_size,
         )
-
-
-def usual_dimension(n_points: int, *, has_pieces: bool, is_unspaced: bool) -> int:
-    """Return how long the vectors for so many training points are, unless that is set."""
-    if n_points <= FEW_POINTS and not has_pieces:
-        return 512
-    return 192 if VERY_FEW_POINTS < n_points <= MANY_POINTS and not is_unspaced else 256

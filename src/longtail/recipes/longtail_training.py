@@ -86,10 +86,6 @@ class LongtailTraining:
 
         The sources are trained, and asked of held-out points. What these teach, a blend learns,
         while the sources learn from the held-out points, too, if these are few.
-
-        Parameters
-        ----------
-        data, held_out : TrainingData
         """
         run, n_held_out = self.run, held_out.labels.shape[0]
         space = self.settings.space_for(data, n_held_out)
@@ -123,9 +119,9 @@ class LongtailTraining:
     ) -> tuple[BlendedScorer, SpaceTables | None]:
         """Train everything that scores a candidate; return also what training can go on from.
 
-        Where the scorer is for `n_asked` points only, since the sources then learn again: its
-        search is built in less time, and their tables are kept. When they learn again, they go on
-        from what `first` has.
+        With `n_asked`, the scorer is for so many points only, since the sources learn again after
+        that: its search is built in less time, and their tables are kept. Sources that learn again
+        go on from `first`.
         """
         run, start, relations = self.run, None, None
         if first is not None:

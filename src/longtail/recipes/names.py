@@ -56,10 +56,6 @@ def recipe(name: str) -> type[LabelEstimator]:
     name : str
         A key of `RECIPES`.
 
-    Returns
-    -------
-    type
-
     Raises
     ------
     InputError

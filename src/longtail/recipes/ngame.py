@@ -111,7 +111,7 @@ class NGAME(OfTextEncoder):
     cost : float
         C of the linear classifiers.
     tail : float
-        That times the logarithm of a label's inverse propensity is added to its blended score. A
+        This times the logarithm of a label's inverse propensity is added to its blended score. A
         little gains PSP@k for next to nothing of P@k; more of it finds more labels that have few
         training points, or none.
     held_out : float

@@ -16,8 +16,7 @@ from longtail.blend.relations import LabelRelations
 from longtail.compiled.blended import scorer_around
 from longtail.errors import InputError
 from longtail.estimators.holding_out import shown_to_blend
-from longtail.siamese.learnt_modules import LearntModules
-from longtail.siamese.modules import EncodedPairs, search_labels
+from longtail.siamese.modules import EncodedPairs, LearntModules, search_labels
 from longtail.siamese.networks import Side
 from longtail.surrogates.label_clusters import label_centroids
 from longtail.training.early_stopping import HeldOut
@@ -47,13 +46,7 @@ MAX_ENTRIES = 256  # of a text made of a label's points
 
 @dataclass(frozen=True)
 class NGAMETraining:
-    """The training of NGAME, DEXA and SiameseXML, in the order of its methods.
-
-    Parameters
-    ----------
-    settings : NGAME
-    run : TrainingRun
-    """
+    """The training of NGAME, DEXA and SiameseXML, in the order of its methods."""
 
     settings: NGAME
     run: TrainingRun
@@ -69,7 +62,10 @@ class NGAMETraining:
             of_texts = self.settings.relations
             relations = LabelRelations.of_data(data, run.n_threads) if of_texts else None
         if data.label_features is None:
-            data = data._replace(label_features=_points_as_texts(data, run))
+            points_as_texts = label_centroids(
+                data.features, data.labels, max_entries=MAX_ENTRIES, n_threads=run.n_threads
+            )
+            data = data._replace(label_features=points_as_texts)
         with run.stage("encoder"):
             architecture = self.settings.architecture(data.labels.shape[0])
             siamese = architecture.start(data, held_out, run)
@@ -101,7 +97,7 @@ class NGAMETraining:
         n_points, n_labels = data.labels.shape
         clusters = self._auxiliary_clusters(siamese, data)
         seen = data.of_labels(used)
-        with self.run.stage("encoder"):
+        with self.run.stage("encoder"):  # Module I
             corrections = self.settings.encoder_module(n_points).learn(
                 seen, siamese, used, clusters, watched, self.run
             )
@@ -111,7 +107,7 @@ class NGAMETraining:
             auxiliary = _auxiliary_of_labels(corrections, clusters, encoded.texts, used)
         nothing = np.zeros((n_labels, siamese.dimension), np.float32)
         modules = LearntModules(encoded, auxiliary, nothing if auxiliary is None else auxiliary)
-        with self.run.stage("classifiers"):
+        with self.run.stage("classifiers"):  # Module II
             module = self.settings.classifier_module(n_points)
             modules = self._classified(module, modules, siamese, used, seen)
             if self.settings.freeze_encoder:
@@ -212,16 +208,6 @@ def _auxiliary_of_labels(
     is_known[used] = True
     auxiliary[~is_known] = 0  # its cluster says nothing of it
     return auxiliary
-
-
-def _points_as_texts(data: TrainingData, run: TrainingRun) -> csr_array:
-    """Return for each label the summed features of its points; nothing where it has none."""
-    return label_centroids(
-        data.features,
-        data.labels,
-        max_entries=MAX_ENTRIES,
-        n_threads=run.n_threads,
-    )
 
 
 def _checked_clusters(found: Any, n_labels: int) -> NDArray[np.int64] | None:

@@ -102,7 +102,7 @@ def check_parts(model: DeepXML) -> None:
         )
     for name in (*SEAMS, "reranker", "prediction_sizes"):
         check_values_of_part(name, getattr(model, name))
-    if model.fine_tune and not _takes(model.classifier.learn, "network"):
+    if model.fine_tune and not _takes_network(model.classifier.learn):
         raise InputError(
             "fine_tune trains the features on in Module IV, but the `learn` of "
             f"{type(model.classifier).__name__} takes no `network`. Give it one, as that of "
@@ -168,10 +168,10 @@ def _sizes(architecture: FeatureArchitecture) -> dict[str, Any]:
     }
 
 
-def _takes(function: Callable[..., Any], name: str) -> bool:
-    """Return whether a function can be called with an argument of this name."""
-    parameters = signature(function).parameters
-    return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+def _takes_network(learn: Callable[..., Any]) -> bool:
+    """Return whether a classifier can be told to train features on."""
+    parameters = signature(learn).parameters
+    return "network" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
 def check_part(name: str, part: Any, members: Sequence[str], example: str) -> None:

@@ -66,9 +66,9 @@ class PfastreXML(LabelEstimator):
     trial_trees : int
         How many trees choose `alpha`, where it is None.
     trial_share : float
-        Share of the points on which they do.
+        Share of the points on which they choose it.
     tail : float
-        That times the logarithm of a label's inverse propensity is added to its score: more gains
+        This times the logarithm of a label's inverse propensity is added to its score: more gains
         PSP@k and costs P@k. With ``tail=alpha``, leaves count propensities as in the paper.
     gamma : float
         How fast the tail classifiers fall with distance.
@@ -207,8 +207,9 @@ def best_alpha(
 ) -> float:
     """Return the weight of the trees that is best on points which they have not seen.
 
-    How near the mean of a label's points says much of the label differs between data sets more
-    than one published weight can serve: trees have to weigh .4 on bibtex and .95 on delicious.
+    How much it says of a label that a point is near the mean of the label's points differs from one
+    data set to the next, and no published weight serves all: trees have to weigh .4 on bibtex and
+    .95 on delicious.
 
     Parameters
     ----------
@@ -244,10 +245,6 @@ def ranking_gains(labels: csr_array) -> Gains:
     Parameters
     ----------
     labels : csr_array (n_points, n_labels)
-
-    Returns
-    -------
-    Gains
     """
     ones = binary(labels)
     weights = inverse_propensities_in(ones)[ones.indices]

@@ -32,7 +32,7 @@ class RerankedEstimator(LabelEstimator):
 
     The energy must learn from scores of points that the recipe has not seen. So the recipe is
     trained twice: without a tenth of the points, from whose shortlists the energy is learnt, and
-    then with them. One that learns probabilities itself writes `_learn_alone` for that.
+    then with them. A recipe that learns probabilities itself overrides `_learn_alone`.
 
     Parameters
     ----------

@@ -164,12 +164,10 @@ class XTransformer(OfTextEncoder):
         """See `LabelEstimator`."""
         used, data = data.of_used_labels()
         held = HeldOut.of(held_out, held_out.labels[:, used], self.patience)
-        scopes = ["", *(f"encoder {i}, " for i in range(2, 2 + len(self.further_encoders)))]
-        members = [
-            member
-            for scope, one in zip(scopes, self.of_each_encoder(), strict=True)
-            for member in one._members(data, held, used, run.within(scope))
-        ]
+        members: list[JoinedTreeScorer] = []
+        for i, one in enumerate(self.of_each_encoder(), start=1):
+            own = run if i == 1 else run.within(f"encoder {i}, ")
+            members += one._members(data, held, used, own)
         return averaged(members)
 
     def _members(
@@ -181,13 +179,11 @@ class XTransformer(OfTextEncoder):
     ) -> list[JoinedTreeScorer]:
         """Train a member for each way of indexing."""
         first_encoder = cache(lambda: self._first_encoder(data, held_out, run))
-        scopes = [run.within(f"index {i + 1}: ") for i in range(len(self.indexers))]
-        return [
-            self._member(
-                part_of("indexers", indexer, INDEXERS), data, held_out, used, first_encoder, scope
-            )
-            for indexer, scope in zip(self.indexers, scopes, strict=True)
-        ]
+        members = []
+        for i, indexer in enumerate(self.indexers, start=1):
+            part, own = part_of("indexers", indexer, INDEXERS), run.within(f"index {i}: ")
+            members.append(self._member(part, data, held_out, used, first_encoder, own))
+        return members
 
     def _first_encoder(
         self, data: TrainingData, held_out: HeldOut | None, run: TrainingRun

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from longtail.data.bags import Bags
     from longtail.named_parts import Arrays
+    from longtail.scorers.protocols import Answers
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
@@ -133,17 +134,17 @@ class AnnexMLScorer:
         """Hold the arrays as memory maps are held."""
         hold_read_only(self, {"label_starts": np.int32, "label_ids": np.int32})
 
-    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> tuple[Ids, Floats]:
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> Answers:
         """See `Scorer.top_k`."""
 
-        def answer(some: Bags) -> tuple[Ids, Floats]:
+        def answer(some: Bags) -> Answers:
             near = [one.near_points(some, self.n_neighbours, n_threads) for one in self.learners]
             labels, shares = self._votes(np.concatenate(near, axis=1), k, n_threads)
             return best_first(labels, shares, k, n_threads)
 
         return top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
 
-    def _votes(self, near: Ids, k: int, n_threads: int) -> tuple[Ids, Floats]:
+    def _votes(self, near: Ids, k: int, n_threads: int) -> Answers:
         """Return the labels that near points carry, and by what share of them."""
         width = min(max(k, LEAST_CANDIDATES), self.n_labels)
         labels, votes = np.empty((len(near), width), np.int32), np.empty((len(near), width), "f4")

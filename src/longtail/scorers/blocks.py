@@ -9,11 +9,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from longtail.data.bags import Bags
-
-    Answers = tuple[NDArray[np.int32], NDArray[np.float32]]
+    from longtail.scorers.protocols import Answers
 
 __all__ = ["top_k_in_blocks"]
 

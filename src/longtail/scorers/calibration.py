@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from longtail.scorers.protocols import Answers
+
 __all__ = ["LEAST_CALIBRATED", "Calibration", "logistic_weights", "n_calibrated"]
 
 LEAST_CALIBRATED = 5  # best labels of a point, from which probabilities are learnt
@@ -139,7 +141,7 @@ class Calibration:
         ids: NDArray[np.int32],
         scores: NDArray[np.float32],
         truth: csr_array,
-        wrong: Sequence[tuple[NDArray[np.int32], NDArray[np.float32]]] = (),
+        wrong: Sequence[Answers] = (),
         *,
         of_shares: bool = False,
         weights: NDArray[np.float64] | None = None,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from longtail.data.bags import Bags
     from longtail.named_parts import Arrays
+    from longtail.scorers.protocols import Answers
 
     Floats = NDArray[np.float32]
 
@@ -87,12 +88,10 @@ class EnergyScorer:
         if not all(np.isfinite(array).all() for array in (*layers, maps.bias)):
             raise InputError("The energy holds values that are not finite. Train again.")
 
-    def top_k(
-        self, bags: Bags, k: int, n_threads: int = 1
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> Answers:
         """See `Scorer.top_k`: scores are logits of relaxed labels."""
 
-        def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        def answer(some: Bags) -> Answers:
             states = self.inference.states(self.terms(some, n_threads), self.layers, n_threads)
             labels = np.tile(self.known, (some.n_rows, 1))
             labels[some.silent()] = -1  # nothing is known of these points

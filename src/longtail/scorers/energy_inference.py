@@ -79,12 +79,6 @@ class EnergyInference:
     def states(self, terms: PointTerms, layers: EnergyLayers, n_threads: int = 1) -> Floats:
         """Return what ranks the labels of each point, float32 (n, size).
 
-        Parameters
-        ----------
-        terms : PointTerms
-        layers : EnergyLayers
-        n_threads : int
-
         Returns
         -------
         float32 (n, size)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from longtail.data.bags import Bags
     from longtail.named_parts import Arrays
-    from longtail.scorers.protocols import Scorer
+    from longtail.scorers.protocols import Answers, Scorer
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
@@ -184,7 +184,7 @@ class EnergyReranker:
     scorer: Scorer
     energy: ShortlistEnergy
 
-    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> tuple[Ids, Floats]:
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> Answers:
         """See `Scorer.top_k`; labels behind the shortlist keep their order."""
         size = self.energy.size
         ids, scores = self.scorer.top_k(bags, max(k, size), n_threads)

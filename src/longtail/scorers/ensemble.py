@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
-    from longtail.scorers.protocols import Scorer
+    from longtail.scorers.protocols import Answers, Scorer
 
 __all__ = ["EnsembleScorer"]
 
@@ -60,9 +60,7 @@ class EnsembleScorer:
         """See `ScoresShares`."""
         return all(isinstance(m, ScoresShares) and m.scores_are_shares for m in self.members)
 
-    def top_k(
-        self, bags: Bags, k: int, n_threads: int = 1
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> Answers:
         """See `Scorer.top_k`."""
         n_asked = max(k, self.n_candidates)
         found = [member.top_k(bags, n_asked, n_threads) for member in self.members]
@@ -99,9 +97,7 @@ def _repeated(arrays: Mapping[str, NDArray[np.generic]]) -> dict[str, str]:
     return {name: before for name, before in names.items() if name != before}
 
 
-def _summed(
-    found: Sequence[tuple[NDArray[np.int32], NDArray[np.float32]]], n_best: int
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def _summed(found: Sequence[Answers], n_best: int) -> Answers:
     """Add the scores of equal labels of a row; each label stays once, padding at the end.
 
     Of each answer in `found`, the first `n_best` labels count.
@@ -124,7 +120,7 @@ def _with_others_behind(
     totals: NDArray[np.float32],
     other_ids: NDArray[np.int32],
     other_totals: NDArray[np.float32],
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+) -> Answers:
     """Add the labels of each row that it does not have yet, with scores below all of its own."""
     rows = np.arange(len(ids), dtype=np.int64)[:, np.newaxis] << 32
     is_new = ~np.isin(rows + other_ids, rows + ids) & (other_ids >= 0)
@@ -138,7 +134,7 @@ def _with_others_behind(
 
 def _kept_first(
     ids: NDArray[np.int32], scores: NDArray[np.float32], kept: NDArray[np.bool_]
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+) -> Answers:
     """Bring the labels of each row that are kept to its front; the rest is padding."""
     ids = np.where(kept, ids, -1).astype(np.int32)
     ids, scores = padding_last(ids, np.where(kept, scores, -np.inf).astype(np.float32))

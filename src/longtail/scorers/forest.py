@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from longtail.data.bags import Bags
     from longtail.named_parts import Arrays
+    from longtail.scorers.protocols import Answers
 
 __all__ = ["ForestScorer", "TailClassifiers", "joined_forest"]
 
@@ -114,12 +115,10 @@ class ForestScorer:
         object.__setattr__(self, "forest", forest)
         hold_read_only(self, {"tail_weights": np.float32})
 
-    def top_k(
-        self, bags: Bags, k: int, n_threads: int = 1
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> Answers:
         """See `Scorer.top_k`."""
 
-        def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        def answer(some: Bags) -> Answers:
             n_first = self.n_candidates
             found, leaves = self.tree_scores(some, max(k, n_first), n_threads)
             scores = self.ranked(some, found, leaves, n_threads)
@@ -129,9 +128,7 @@ class ForestScorer:
 
         return top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
 
-    def tree_scores(
-        self, bags: Bags, k: int, n_threads: int = 1
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def tree_scores(self, bags: Bags, k: int, n_threads: int = 1) -> Answers:
         """Return the k labels with the largest mean leaf scores, and those."""
         points = bags.for_kernels()
         n_features = 1 + int(self.forest.features.max(initial=-1))

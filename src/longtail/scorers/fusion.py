@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
+    from longtail.scorers.protocols import Answers
 
 __all__ = ["ROWS_AT_ONCE", "PartialScores", "ScoreFusion", "fused_top_k"]
 
@@ -131,7 +132,7 @@ def fused_top_k(
     bags: Bags,
     k: int,
     n_threads: int = 1,
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+) -> Answers:
     """Return the best k labels of each bag by fused scores, a few thousand bags at a time.
 
     Parameters
@@ -161,7 +162,7 @@ def fused_top_k(
     [[7, 4, -1]]
     """
 
-    def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def answer(some: Bags) -> Answers:
         parts = partial_scores(some, n_threads)
         return best_first(parts.labels, fusion.combine(parts, n_threads), k, n_threads)
 

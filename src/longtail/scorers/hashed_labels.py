@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from longtail.data.bags import Bags
     from longtail.features.encoder import Encoder
     from longtail.named_parts import Arrays
+    from longtail.scorers.protocols import Answers
 
 __all__ = ["BucketNetwork", "HashedLabelsScorer"]
 
@@ -103,9 +104,7 @@ class HashedLabelsScorer:
     bucket_of_label: NDArray[np.int32]
     labels: NDArray[np.int32]
 
-    def top_k(
-        self, bags: Bags, k: int, n_threads: int = 1
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> Answers:
         """See `Scorer.top_k`. A point that says nothing has no answer."""
         ids, scores = top_k_in_blocks(
             bags, k, ROWS_AT_ONCE, lambda some: self._best(some, k, n_threads)
@@ -114,9 +113,7 @@ class HashedLabelsScorer:
         ids[is_empty], scores[is_empty] = -1, -np.inf
         return np.where(ids >= 0, self.labels[ids], np.int32(-1)), scores
 
-    def _best(
-        self, bags: Bags, k: int, n_threads: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def _best(self, bags: Bags, k: int, n_threads: int) -> Answers:
         """Return the best used labels, numbered among those, of some points."""
         ids = np.empty((bags.n_rows, k), np.int32)
         scores = np.empty((bags.n_rows, k), np.float32)

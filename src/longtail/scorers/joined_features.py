@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.named_parts import Arrays
+    from longtail.scorers.protocols import Answers
 
 __all__ = ["HALF_LENGTH", "JoinedFeatures", "JoinedTreeScorer"]
 
@@ -119,12 +120,10 @@ class JoinedTreeScorer:
     join: JoinedFeatures
     tree: LabelTreeScorer
 
-    def top_k(
-        self, bags: Bags, k: int, n_threads: int = 1
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> Answers:
         """See `Scorer.top_k`."""
 
-        def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        def answer(some: Bags) -> Answers:
             return self.tree.top_k(self.join.of(some, n_threads), k, n_threads)
 
         return top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from longtail.data.bags import Bags
     from longtail.named_parts import Arrays
+    from longtail.scorers.protocols import Answers
 
 __all__ = ["AttentionLevel", "LabelAttentionScorer"]
 
@@ -128,12 +129,10 @@ class LabelAttentionScorer:
     labels: NDArray[np.int32]
     beam_size: int
 
-    def top_k(
-        self, bags: Bags, k: int, n_threads: int = 1
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> Answers:
         """See `Scorer.top_k`."""
 
-        def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        def answer(some: Bags) -> Answers:
             best, scores = best_first(*self.nodes(some, n_threads), k, n_threads)
             return np.where(best >= 0, self.labels[best], np.int32(-1)), scores
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from longtail.data.bags import Bags
     from longtail.named_parts import Arrays
+    from longtail.scorers.protocols import Answers
     from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 __all__ = ["LabelTreeScorer", "as_kernels_take", "laid_out", "tree_from"]
@@ -95,9 +96,7 @@ class LabelTreeScorer:
         """
         return cls(laid_out(child_starts, labels, nodes, n_threads), beam_size)
 
-    def top_k(
-        self, bags: Bags, k: int, n_threads: int = 1
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> Answers:
         """See `Scorer.top_k`."""
         points = bags.for_kernels()
         ids = np.empty((bags.n_rows, k), np.int32)
@@ -159,10 +158,6 @@ def laid_out(
     nodes : SparseLabelVectors
         Of all nodes but the root.
     n_threads : int
-
-    Returns
-    -------
-    TrainedTree
 
     Examples
     --------

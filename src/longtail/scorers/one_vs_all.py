@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from longtail.data.bags import Bags
     from longtail.features.encoder import Encoder
     from longtail.named_parts import Arrays
+    from longtail.scorers.protocols import Answers
 
 __all__ = ["OneVsAllScorer", "best_of_classifiers"]
 
@@ -69,12 +70,10 @@ class OneVsAllScorer:
         """Hold the arrays as memory maps are held."""
         hold_read_only(self, {"classifiers": np.float32, "labels": np.int32})
 
-    def top_k(
-        self, bags: Bags, k: int, n_threads: int = 1
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> Answers:
         """See `Scorer.top_k`; a point of which the encoder knows nothing has no answer."""
 
-        def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        def answer(some: Bags) -> Answers:
             features = self.encoder.encode(some, n_threads)
             ids, logits = best_of_classifiers(
                 features, self.classifiers, self.labels, k, n_threads=n_threads
@@ -127,7 +126,7 @@ def best_of_classifiers(
     k: int,
     *,
     n_threads: int = 1,
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+) -> Answers:
     """Score all labels by their linear classifiers, ``w_l . v + b_l``; return the k best.
 
     Parameters

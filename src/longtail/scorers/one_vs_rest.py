@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from longtail.data.bags import Bags
     from longtail.kernels.label_tree import TrainedTree
     from longtail.named_parts import Arrays
+    from longtail.scorers.protocols import Answers
 
 __all__ = ["OneVsRestScorer"]
 
@@ -76,9 +77,7 @@ class OneVsRestScorer:
         nodes = SparseLabelVectors.joined([SparseLabelVectors.empty(n_blocks), classifiers])
         return cls(laid_out(starts.astype(np.int32), labels, nodes, n_threads))
 
-    def top_k(
-        self, bags: Bags, k: int, n_threads: int = 1
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> Answers:
         """See `Scorer.top_k`."""
         points = bags.for_kernels()
         ids = np.empty((bags.n_rows, k), np.int32)

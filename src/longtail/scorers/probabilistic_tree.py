@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from longtail.data.bags import Bags
     from longtail.named_parts import Arrays
+    from longtail.scorers.protocols import Answers
 
 __all__ = ["ProbabilisticTreeScorer"]
 
@@ -71,17 +72,13 @@ class ProbabilisticTreeScorer:
         """Hold the arrays as memory maps are held."""
         hold_read_only(self, {"child_starts": np.int32, "labels": np.int32})
 
-    def top_k(
-        self, bags: Bags, k: int, n_threads: int = 1
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> Answers:
         """See `Scorer.top_k`."""
         return top_k_in_blocks(
             bags, k, ROWS_AT_ONCE, lambda some: self._searched(some, k, n_threads)
         )
 
-    def _searched(
-        self, bags: Bags, k: int, n_threads: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def _searched(self, bags: Bags, k: int, n_threads: int) -> Answers:
         """Go down all levels with all bags at once."""
         features = self.encoder.encode(bags, n_threads)
         n_inner = len(self.child_starts) - 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -10,15 +10,16 @@ if TYPE_CHECKING:
 
     from longtail.data.bags import Bags
 
+    # Labels of each point, int32 (n, k), best first, and their scores, float32 (n, k).
+    Answers: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]
+
 __all__ = ["HasVectors", "KnowsPoints", "Scorer", "ScoresShares"]
 
 
 class Scorer(Protocol):
     """What a model folder holds and a predictor asks."""
 
-    def top_k(
-        self, bags: Bags, k: int, n_threads: int = 1
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> Answers:
         """Return the k best labels of each bag and their scores, padded with -1 and -inf."""
         ...
 

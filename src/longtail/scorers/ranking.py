@@ -13,12 +13,14 @@ from longtail.kernels.scoring import best_labels
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from longtail.scorers.protocols import Answers
+
 __all__ = ["best_first", "just_below", "padding_last"]
 
 
 def best_first(
     labels: NDArray[np.int32], scores: NDArray[np.float32], k: int, n_threads: int = 1
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+) -> Answers:
     """Return the best k labels of each row and their scores.
 
     Parameters

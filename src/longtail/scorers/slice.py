@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from longtail.data.bags import Bags
     from longtail.named_parts import Arrays
+    from longtail.scorers.protocols import Answers
 
 __all__ = ["SliceScorer"]
 
@@ -44,9 +45,7 @@ class SliceScorer:
     classifier: LabelVectors
     fusion: ScoreFusion
 
-    def top_k(
-        self, bags: Bags, k: int, n_threads: int = 1
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> Answers:
         """See `Scorer.top_k`."""
         return fused_top_k(self.partial_scores, self.fusion, bags, k, n_threads)
 

@@ -134,25 +134,13 @@ class SparseLabelVectors:
         """
         labels = read_only(labels, np.int32)
         logits = np.full(labels.shape, -np.inf, np.float32)
-        row_starts, columns, values = bags.for_kernels()[:3]
+        own = (self.starts, self.features, self.weights, self.bias)
+        arguments = (*bags.for_kernels()[:3], *own, labels)
 
         def work(start: int, stop: int) -> None:
             # Made here, because numpy has the system zero only the pages that are touched.
             dense = np.zeros(self.n_features, np.float32)
-            sparse_label_logits(
-                row_starts,
-                columns,
-                values,
-                self.starts,
-                self.features,
-                self.weights,
-                self.bias,
-                labels,
-                start,
-                stop,
-                dense,
-                logits,
-            )
+            sparse_label_logits(*arguments, start, stop, dense, logits)
 
         over_row_chunks(work, bags.n_rows, n_threads=n_threads, chunk=256)
         return logits

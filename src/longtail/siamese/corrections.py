@@ -39,7 +39,7 @@ class Corrections:
     cluster_of_label : int (n_labels,)
     device : torch.device
     speed : float
-        Times the learning rate of the encoder is theirs.
+        They learn at so many times the rate of the encoder.
     longest : float
         Longer vectors are cut to this length; that of a text is 1.
     block : TextBlock or None

@@ -45,11 +45,6 @@ class SiameseEncoder(Protocol):
 class UnitPairs(NamedTuple):
     """Rows of points and of label texts scaled to length 1, and the way back to what they were.
 
-    Attributes
-    ----------
-    points : DroppedRows
-    texts : UnitRows
-
     Examples
     --------
     A row that is four times as long turns a quarter as fast.

@@ -46,6 +46,7 @@ __all__ = [
     "ClassifierModule",
     "EncodedPairs",
     "EncoderModule",
+    "LearntModules",
     "label_vectors",
     "search_labels",
     "unit",
@@ -82,7 +83,7 @@ class EncoderModule:
     label_power : float or None
         Batches over labels instead; see `LabelBatches`.
     auxiliary_speed : float
-        Times the learning rate of the encoder is that of the auxiliary vectors.
+        The auxiliary vectors learn at so many times the rate of the encoder.
     """
 
     schedule: Schedule
@@ -214,12 +215,8 @@ class ClassifierModule:
 
         Parameters
         ----------
-        data : TrainingData
-            Of labels with points alone.
-        network : SiameseNetwork
-            Of the same points.
-        used : int (n_labels,)
-            Which of the network's labels those are.
+        data, network, used
+            As in `EncoderModule.learn`.
         encoded : EncodedPairs
             Its vectors of the points and of those labels' texts.
         start : float32 (n_labels, dimension)
@@ -342,6 +339,48 @@ def search_labels(
         n_threads=run.n_threads,
     )
     return replace(search, popular=popular_labels(labels, sizes.n_popular))
+
+
+class LearntModules(NamedTuple):
+    """The encoder's vectors, and what is added to those of label texts.
+
+    Attributes
+    ----------
+    encoded : EncodedPairs
+        Of the training points and of all labels, as the encoder is in the end.
+    auxiliary : float32 (n_labels, dimension) or None
+        a_k, which Module I adds to texts; None without auxiliary vectors.
+    added : float32 (n_labels, dimension)
+        a_k + eta_l, in one vector; before Module II is trained a_k, or zeros where there is none.
+    block : TextBlock or None
+        What texts go through before that is added to them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.siamese.modules import EncodedPairs, LearntModules
+    >>> texts = np.eye(2, dtype=np.float32)
+    >>> added = np.array([[0, 1], [0, 0]], np.float32)  # the first label's points look elsewhere
+    >>> second, first = LearntModules(EncodedPairs(texts, texts), None, added).heads()
+    >>> (second > 0).astype(int).tolist(), (first > 0).astype(int).tolist()
+    ([[1, 1], [0, 1]], [[1, 0], [0, 1]])
+    """
+
+    encoded: EncodedPairs
+    auxiliary: Floats | None
+    added: Floats
+    block: TextBlock | None = None
+
+    def heads(self) -> list[Floats]:
+        """Return label vectors (n_labels, dimension) of Module II, then those of Module I.
+
+        With auxiliary vectors those of texts alone come last: a blend learns how far to trust them.
+        """
+        texts = self.encoded.texts
+        second = label_vectors(texts, self.added, self.block)
+        if self.auxiliary is None:
+            return [second, unit(texts)]
+        return [second, label_vectors(texts, self.auxiliary), texts]
 
 
 def label_vectors(texts: Floats, added: Floats, block: TextBlock | None = None) -> Floats:

@@ -29,11 +29,6 @@ class TextBlock:
     not lie where points with their words lie; SiameseXML and NGAME have nothing in this place.
     Being shared, it serves labels without points, too.
 
-    Parameters
-    ----------
-    dimension : int
-    device : torch.device
-
     Examples
     --------
     >>> import torch

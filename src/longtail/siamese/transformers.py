@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -52,7 +52,7 @@ class TransformerArchitecture:
     ----------
     transformer : Transformer
     speed : float
-        Times the learning rate of the tables is Adam's: of the map, or of the transformer.
+        Adam, of the map or of the transformer, has so many times the rate of the tables.
     dropout : float
         Of the points' vectors, in training.
     """
@@ -187,7 +187,10 @@ class TunedTexts:
         self.dimension = tuned.dimension
         self.tuned, self.speed, self.dropout = tuned, speed, dropout
         self._bags = bags
-        points, texts = (tuned.cut(_strings(bags[s])) for s in (Side.POINTS, Side.LABELS))
+        points, texts = (  # `_texts_of` has looked whether there are any
+            tuned.cut(cast("NDArray[np.object_]", bags[side].texts))
+            for side in (Side.POINTS, Side.LABELS)
+        )
         self.pieces, self.n_points = points.followed_by(texts), len(points.lengths)
 
     def pairs(self, labels: NDArray[np.integer]) -> _TunedPairs:
@@ -238,8 +241,3 @@ def _texts_of(data: TrainingData, held_out: TrainingData) -> dict[Side, Bags]:
             "Pass texts and names, or take the encoder 'bag'."
         )
     return {Side.POINTS: data.bags(), Side.LABELS: labels, Side.HELD_OUT: held_out.bags()}
-
-
-def _strings(bags: Bags) -> NDArray[np.object_]:
-    """Return the texts of bags that have some."""
-    return np.empty(0, np.object_) if bags.texts is None else bags.texts

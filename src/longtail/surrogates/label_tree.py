@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.clustering.balanced import balanced_clusters
+from longtail.clustering.balanced import balanced_clusters, n_halvings
 from longtail.clustering.members import members_of
 from longtail.clustering.sparse_k_means import sparse_k_means
 from longtail.errors import require_positive
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from longtail.data.rows import Rows
 
-__all__ = ["LabelTree", "balanced_tree", "k_means_tree", "n_halvings"]
+__all__ = ["LabelTree", "balanced_tree", "k_means_tree"]
 
 
 @dataclass(frozen=True)
@@ -117,10 +117,6 @@ def balanced_tree(centroids: Rows, *, leaf_size: int, seed: int, n_threads: int)
     leaf_size : int
     seed, n_threads : int
 
-    Returns
-    -------
-    LabelTree
-
     Raises
     ------
     InputError
@@ -140,19 +136,6 @@ def balanced_tree(centroids: Rows, *, leaf_size: int, seed: int, n_threads: int)
     depth = n_halvings(centroids.shape[0], leaf_size)
     leaves = balanced_clusters(centroids, 2**depth, seed=seed, n_threads=n_threads)
     return LabelTree.of_paths(leaves >> np.arange(depth, -1, -1)[:, np.newaxis])
-
-
-def n_halvings(n_labels: int, leaf_size: int) -> int:
-    """Return how often `balanced_tree` halves so many labels.
-
-    Examples
-    --------
-    >>> from longtail.surrogates.label_tree import n_halvings
-    >>> n_halvings(100, leaf_size=100), n_halvings(101, leaf_size=100), n_halvings(1_000, 100)
-    (0, 1, 4)
-    """
-    n_leaves = -(-n_labels // int(leaf_size))
-    return (n_leaves - 1).bit_length()
 
 
 def k_means_tree(
@@ -180,10 +163,6 @@ def k_means_tree(
     depth : int
         Most levels of parting.
     seed, n_threads : int
-
-    Returns
-    -------
-    LabelTree
 
     Raises
     ------

@@ -89,20 +89,7 @@ class MetaLabelTask:
     def learn(
         self, architecture: FeatureArchitecture, data: TrainingData, run: TrainingRun
     ) -> tuple[Encoder, NDArray[np.int32]]:
-        """Train the architecture.
-
-        Parameters
-        ----------
-        architecture : FeatureArchitecture
-        data : TrainingData
-        run : TrainingRun
-
-        Returns
-        -------
-        encoder : Encoder
-        assignment : int32 (n_labels,)
-            The meta-label of each label.
-        """
+        """Train the architecture to predict meta-labels; see `Surrogate.learn`."""
         require_positive("batch_size", self.batch_size)
         with run.stage("label clusters"):
             seed = run.seed_for("label clusters")
@@ -165,10 +152,6 @@ def classification_task(
     mean_of : int or None
         Points of a batch, where the loss is the mean over these and the targets, and classifiers
         start from small random values. None for the sum, and a start from the targets' log-odds.
-
-    Returns
-    -------
-    OneVsAllTask
     """
     n_points, n_targets = targets.shape
     table = LabelTable(

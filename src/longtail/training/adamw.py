@@ -43,12 +43,5 @@ class AdamW:
     def step(self, gradient: NDArray[np.float32], learning_rate: float) -> None:
         """Step against a float32 gradient (n,)."""
         self._n_steps += 1
-        adamw_step(
-            self._parameters,
-            self._means,
-            self._squares,
-            gradient,
-            learning_rate,
-            self._weight_decay,
-            self._n_steps,
-        )
+        arrays = (self._parameters, self._means, self._squares, gradient)
+        adamw_step(*arrays, learning_rate, self._weight_decay, self._n_steps)

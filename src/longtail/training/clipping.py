@@ -33,10 +33,6 @@ class Clipping(Protocol):
 class ConstantNorm:
     """The same norm for all steps (Pascanu et al., ICML 2013).
 
-    Parameters
-    ----------
-    norm : float
-
     Examples
     --------
     >>> import torch

@@ -27,12 +27,12 @@ class DroppedRows(Protocol):
         ...
 
     def backward(self, gradient: Tensor, scale: float) -> Tensor:
-        """Return the gradient by the rows as they were given.
+        """Return the gradient with respect to the rows as they were given.
 
         Parameters
         ----------
         gradient : Tensor (n, d)
-            By `unit`, less the factor `scale`, and of its dtype.
+            With respect to `unit`, but for the factor `scale`; of its dtype.
         scale : float
 
         Returns

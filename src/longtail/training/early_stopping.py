@@ -115,11 +115,6 @@ class BestEpoch:
 
     Without early stopping there is none, and all of this does nothing.
 
-    Parameters
-    ----------
-    stopping : EarlyStopping or None
-    task : Task
-
     Examples
     --------
     The first epoch is the best, the second gains nothing: with patience 1, that is the end.

@@ -86,10 +86,6 @@ def fingerprint(settings: dict[str, Any], *data: csr_array | TextColumn | None) 
     *data : csr_array, TextColumn or None
         None for what is not there.
 
-    Returns
-    -------
-    Fingerprint
-
     Examples
     --------
     In whichever order settings come, they are the same.

@@ -35,7 +35,23 @@ class Task(Protocol):
     def step(
         self, batch: Batch, learning_rate: float, share: float, *, measure: bool
     ) -> float | None:
-        """Train on a batch and return the loss if it was to be measured."""
+        """Train on a batch.
+
+        Parameters
+        ----------
+        batch : Batch
+        learning_rate : float
+            Of the tables.
+        share : float
+            The learning rate divided by that of the first step.
+        measure : bool
+            Whether the loss is wanted.
+
+        Returns
+        -------
+        float or None
+            The loss, if it was wanted and the batch has one.
+        """
         ...
 
     def state(self) -> State:

@@ -97,35 +97,23 @@ class NeighbourhoodBatches:
         if age % self._refresh_every == 0:
             self._refresh(age // self._refresh_every)
         self._age += 1
-        groups = None if self._are_alone() else points_of_clusters(self._clusters)
+        each_alone = np.array_equal(self._clusters, np.arange(len(self._clusters)))
+        groups = None if each_alone else points_of_clusters(self._clusters)
         yield from replace(self._pool, groups=groups).epoch(random)
-
-    def _are_alone(self) -> bool:
-        """Return whether each point is a neighbourhood of its own: then batches are random."""
-        return np.array_equal(self._clusters, np.arange(len(self._clusters)))
 
     def state(self) -> State:
         """See `Batches.state`: a run that is resumed has the same batches."""
         return {"neighbourhoods": self._clusters, "neighbourhoods.age": self._age}
 
     def _refresh(self, n_before: int) -> None:
-        """Cluster the points as the encoder sees them."""
-        size = self._size(n_before)
+        """Cluster the points as the encoder sees them, after so many clusterings."""
+        size = min(self._first_size * self._growth**n_before, self._cluster_size)
         if size == 1:
             self._clusters[:] = np.arange(len(self._clusters))
             return
         self._clusters[:] = like_points(
             self._encode(), size, seed=self._seed + n_before, n_threads=self._n_threads
         )
-
-    def _size(self, n_before: int) -> int:
-        """Return how many points a cluster has after so many clusterings, at most."""
-        size = self._first_size
-        for _ in range(n_before):
-            if size >= self._cluster_size:
-                break
-            size *= self._growth
-        return min(size, self._cluster_size)
 
 
 class RefreshedPool:

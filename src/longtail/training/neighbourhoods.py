@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from longtail.clustering.balanced import balanced_clusters
+from longtail.clustering.balanced import balanced_clusters, n_halvings
 from longtail.clustering.members import members_of
 
 if TYPE_CHECKING:
@@ -63,9 +63,7 @@ def like_points(
     >>> (clusters == clusters[0]).tolist()
     [True, False, True, False]
     """
-    n_clusters = 1
-    while n_clusters * size < len(features):
-        n_clusters *= 2
+    n_clusters = 2 ** n_halvings(len(features), size)
     return balanced_clusters(
         features, n_clusters, seed=seed, n_threads=n_threads, tolerance=LEAST_GAIN
     )

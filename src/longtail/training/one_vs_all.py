@@ -134,23 +134,7 @@ class OneVsAllTask:
     def step(
         self, batch: Batch, learning_rate: float, share: float, *, measure: bool
     ) -> float | None:
-        """Train on a batch.
-
-        Parameters
-        ----------
-        batch : Batch
-        learning_rate : float
-            Of the tables.
-        share : float
-            The learning rate divided by that of the first step.
-        measure : bool
-            Whether the loss is wanted.
-
-        Returns
-        -------
-        float or None
-            The loss.
-        """
+        """See `longtail.training.loop.Task.step`."""
         shape = (len(batch.points), self.network.dimension)
         found = _checked(self.network.forward(batch.points), self.network, shape)
         features = _checked(self.block(found), self.block, (shape[0], self.table.vectors.shape[1]))

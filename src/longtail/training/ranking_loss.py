@@ -42,13 +42,9 @@ def ranking_loss(logits: Tensor, is_true: Tensor, log_counts: Tensor) -> Tensor:
     >>> round(ranking_loss(torch.zeros(1, 2), is_true[:, :2], log_counts).item(), 3)
     1.099
     """
-    of_false = _of_false(logits, is_true, log_counts).logsumexp(dim=1, keepdim=True)
+    is_left_out = is_true | log_counts.isneginf()  # so that no slope comes from them
+    left = (logits + log_counts).masked_fill(is_left_out, -inf)
+    of_false = left.logsumexp(dim=1, keepdim=True)
     losses = functional.softplus(of_false - logits) * is_true
     counts = is_true.sum(dim=1).sqrt()
     return (losses.sum(dim=1) / counts).mean()
-
-
-def _of_false(logits: Tensor, is_true: Tensor, log_counts: Tensor) -> Tensor:
-    """Return the logits of the false candidates, each as that of all it stands for; else -inf."""
-    is_left_out = is_true | log_counts.isneginf()  # so that no slope comes from them
-    return (logits + log_counts).masked_fill(is_left_out, -inf)

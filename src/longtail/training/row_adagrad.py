@@ -32,10 +32,6 @@ class RowAdagrad:
     The accumulator is the running sum of the mean square of the row's gradient (Duchi et al.,
     "Adaptive subgradient methods", 2011, with the diagonal averaged over the row).
 
-    Parameters
-    ----------
-    n_rows : int
-
     Attributes
     ----------
     sums : float32 (n_rows,)

@@ -26,7 +26,6 @@ __all__ = [
     "meanwhile",
     "n_training_threads",
     "one_ahead",
-    "one_thread",
     "torch_threads",
     "training_threads",
     "turn_to_train",
@@ -134,25 +133,12 @@ def n_training_threads() -> int:
 
     Examples
     --------
-    >>> from longtail.training.threads import n_training_threads, one_thread
-    >>> with one_thread():
+    >>> from longtail.training.threads import n_training_threads, training_threads
+    >>> with training_threads(1):
     ...     n_training_threads()
     1
     """
     return _Threads.count
-
-
-def one_thread() -> AbstractContextManager[None]:
-    """See `training_threads`.
-
-    Examples
-    --------
-    >>> from longtail.training.threads import n_training_threads, one_thread, training_threads
-    >>> with training_threads(2), one_thread():
-    ...     n_training_threads()
-    1
-    """
-    return training_threads(1)
 
 
 @contextmanager
@@ -220,7 +206,7 @@ def meanwhile(work: Callable[[], R], n_threads: int) -> Iterator[Begun[R]]:
     >>> here + later.result()
     7
     """
-    with one_thread():
+    with training_threads(1):
         if n_threads == 1:
             yield in_background(work, n_threads)
         else:

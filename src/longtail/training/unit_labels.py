@@ -110,14 +110,15 @@ class UnitLabels:
         Parameters
         ----------
         points : float32 (n, dimension)
-            Sums, written over with the gradient of the loss, summed over the points, by them.
+            Sums, written over with the gradient with respect to them of the loss, summed over the
+            points.
         texts : float32 (n_pool, dimension) or None
             The same of the texts of the pool's labels.
         batch : Batch
             With a pool.
         learning_rate : float
         """
-        pool, n_threads = _pool_of(batch, len(self.vectors)), n_training_threads()
+        pool, n_threads = np.asarray(batch.pool), n_training_threads()  # never None here
         drawn = random_bytes((len(points), points.shape[1]), self._dropout, self._random)
         x = DroppedUnits(points, *drawn, np.float32)
         unit_texts = None if texts is None else Units.in_place(texts)
@@ -147,11 +148,6 @@ class UnitLabels:
         """Return the live arrays that a checkpoint keeps."""
         parts = {"vectors": self._of_vectors.state(), "bias": self._of_bias.state()}
         return {"vectors": self.vectors, "bias": self.bias, **joined_parts(parts, ".")}
-
-
-def _pool_of(batch: Batch, n_labels: int) -> NDArray[np.int64]:
-    """Return the labels that a batch is scored against."""
-    return np.arange(n_labels) if batch.pool is None else batch.pool
 
 
 class SampledSlopes(NamedTuple):

@@ -92,12 +92,12 @@ class PoolRows:
     def step(
         self, optimiser: RowwiseAdagrad, gradient: Tensor, scale: float, learning_rate: float
     ) -> Tensor | None:
-        """Step the table against `scale` times the gradient by `unit`.
+        """Step the table against `scale` times the gradient with respect to `unit`.
 
         Returns
         -------
         float32 Tensor (n, d) or None
-            The gradient by the texts before they were scaled, if there are any.
+            The gradient with respect to the texts before they were scaled, if there are any.
         """
         slopes = self._sums.backward(gradient.float().mul_(scale))
         own = self._is_own

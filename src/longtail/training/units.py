@@ -106,12 +106,12 @@ class DroppedUnits:
         in_threads(lambda start, stop: write_dropped(*read, start, stop, *out), len(rows))
 
     def backward(self, gradient: NDArray[Any], scale: float) -> Floats:
-        """Return the gradient by the rows as they were given, in their place.
+        """Return the gradient with respect to the rows as they were given, in their place.
 
         Parameters
         ----------
         gradient : (n, dimension)
-            By `unit`, less the factor `scale`, and of its dtype.
+            With respect to `unit`, but for the factor `scale`; of its dtype.
         scale : float
         """
         read = (self._rows, *self._drawn, self.lengths, gradient, scale)
@@ -128,7 +128,7 @@ class PoolUnits:
     rows : int64 (n,)
         -1 where the text stands alone: then no row is stepped.
     texts : Units (n, dimension) or None
-        Written over with the gradient by the texts before they were scaled.
+        Written over with the gradient with respect to the texts before they were scaled.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class PoolUnits:
     def step(
         self, optimiser: RowAdagrad, gradient: Floats, scale: float, learning_rate: float
     ) -> None:
-        """Step the table against `scale` times the gradient by `unit`."""
+        """Step the table against `scale` times the gradient with respect to `unit`."""
         read = (self._rows, self._texts, self._lengths, gradient)
         optimiser.step_by_units(self._table, *read, scale, learning_rate)
 

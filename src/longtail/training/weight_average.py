@@ -37,7 +37,7 @@ class AveragedTask:
     n_steps_before : int
         Steps after which the mean begins.
     every : int
-        It is of every step of so many from there on.
+        One step of so many enters the mean.
 
     Examples
     --------

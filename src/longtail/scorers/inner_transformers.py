@@ -33,7 +33,7 @@ def transformers_of(part: Any) -> list[TextEncoder]:
     >>> import numpy as np
     >>> from longtail.features.onnx_encoder import OnnxEncoder
     >>> from longtail.features.text_pieces import PiecesOfTexts
-    >>> from longtail.scorers.encoders import transformers_of
+    >>> from longtail.scorers.inner_transformers import transformers_of
     >>> from longtail.scorers.ensemble import EnsembleScorer
     >>> from longtail.scorers.one_vs_all import OneVsAllScorer
     >>> encoder = OnnxEncoder(PiecesOfTexts("{}", 8, 0), np.zeros(0, np.uint8), 2)
@@ -63,7 +63,7 @@ def with_transformers_as(part: Part, exchanged: Callable[[TextEncoder], Encoder]
     >>> from longtail.features.bag_encoder import BagEncoder
     >>> from longtail.features.onnx_encoder import OnnxEncoder
     >>> from longtail.features.text_pieces import PiecesOfTexts
-    >>> from longtail.scorers.encoders import with_transformers_as
+    >>> from longtail.scorers.inner_transformers import with_transformers_as
     >>> from longtail.scorers.one_vs_all import OneVsAllScorer
     >>> encoder = OnnxEncoder(PiecesOfTexts("{}", 8, 0), np.zeros(0, np.uint8), 2)
     >>> scorer = OneVsAllScorer(encoder, np.zeros((1, 3)), np.array([0]))
@@ -92,7 +92,7 @@ def sharing_transformers(part: Part) -> Part:
     >>> import numpy as np
     >>> from longtail.features.onnx_encoder import OnnxEncoder
     >>> from longtail.features.text_pieces import PiecesOfTexts
-    >>> from longtail.scorers.encoders import sharing_transformers
+    >>> from longtail.scorers.inner_transformers import sharing_transformers
     >>> graph = np.zeros(0, np.uint8)
     >>> first, second = (OnnxEncoder(PiecesOfTexts("{}", 8, 0), graph, 2) for _ in range(2))
     >>> shared = sharing_transformers((first, second))
