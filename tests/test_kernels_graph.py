@@ -34,7 +34,7 @@ def beam_search_twin(query, vectors, bias, neighbours, entries, beam):
     seed=seeds,
     n=st.integers(2, 40),
     width=st.integers(1, 6),
-    beam_size=st.integers(1, 12),
+    beam=st.integers(1, 12),
     n_entries=st.integers(1, 5),
     is_biased=st.booleans(),
 )

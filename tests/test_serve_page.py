@@ -82,7 +82,7 @@ def labels(page, count):
 
 def test_labels_come_while_typing_with_scores_and_time(page, address):
     page.goto(address)
-    sync_api.expect(page.locator("#model")).to_have_text("11 labels, LongtailClassifier")
+    sync_api.expect(page.locator("#model")).to_have_text("11 labels, recipe longtail")
     page.locator("#text").press_sequentially("a glass of red wine", delay=20)
     # Answers to what was typed so far come before it.
     sync_api.expect(page.locator(".name", has_text="drink")).to_have_count(1)
