@@ -6,9 +6,9 @@ with random order and shrinking. Random numbers come from a counter, started ane
 so that no result depends on which thread computed what.
 
 The bias goes its own way. LIBLINEAR has it as the weight of one more feature, which all points
-share: then each step of a point's is shortened because it moves the margins of all, and two
-fifths to half of the visits to points are spent on what these undo of each other. Here the bias
-stays while a pass changes w, and takes a step of Newton's method between passes.
+share: then each step for a point moves the margins of all others, and a third to two fifths of
+the visits to points are spent on what these undo of each other. Here the bias stays while a pass
+changes w, and takes a step of Newton's method between passes.
 """
 
 from __future__ import annotations

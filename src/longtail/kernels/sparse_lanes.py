@@ -1,7 +1,9 @@
-"""Entries of sparse rows sixteen at a time: sums gathered from, and scattered to, their columns.
+"""Entries of sparse rows: sums gathered from their columns, sixteen at a time, and added to them.
 
-Columns are looked up wherever they lie, so a processor needs instructions that read and write
-sixteen places at once; one without them goes from place to place. Columns of one row are distinct.
+Columns are looked up wherever they lie; a processor without instructions that read sixteen places
+at once goes from place to place. Sums are written one by one everywhere: processors that can write
+to sixteen places by one instruction (AMD's of 2022, for one) take longer for that. Columns of one
+row are distinct.
 """
 
 from __future__ import annotations
