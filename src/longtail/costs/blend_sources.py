@@ -14,7 +14,7 @@ __all__ = ["N_VIEWS", "n_related", "time_of_linear", "time_of_relating"]
 
 # Core-seconds, as in `longtail.costs.estimate`.
 DESCENT = 3.5e-9  # an entry of a point that trains a support vector machine, in one pass
-PASSES = 10  # of dual coordinate descent, about
+PASSES = 6  # of dual coordinate descent, about
 RELATE = 1.3e-7  # an entry of a point, compared with label texts through their inverted index
 N_VIEWS = 40  # of a candidate, about; see `longtail.blend.score_network`
 

@@ -21,7 +21,7 @@ __all__ = ["AnnexMLCosts", "DiSMECCosts", "ForestCosts", "TreeCosts"]
 # Core-seconds, as in `longtail.costs.estimate`.
 TRAIN = 5.3e-9  # an entry of a point that trains a support vector machine, in all passes
 TAKE = 1.5e-7  # such a point
-MORE_PASSES = 2.2  # of DiSMEC, whose machines are trained to a smaller tolerance
+MORE_PASSES = 1.5  # of DiSMEC, whose machines are trained to a smaller tolerance
 HALVE = 2e-8  # an entry of the labels' centroids, each time that labels are halved
 
 OF_NEGATIVES = 4  # weights of a label over the tokens of its points
