@@ -156,9 +156,9 @@ class Brevity(NamedTuple):
 
     def lowered(self, scores: Floats, n_tokens: NDArray[np.int32]) -> Floats:
         """Return what is left of scores (n, k) of texts of so many tokens (n,)."""
-        missing = self.missing(n_tokens).astype(np.float32)[:, np.newaxis]
-        if self.is_none or not missing.any():
+        if self.is_none:
             return scores
+        missing = self.missing(n_tokens).astype(np.float32)[:, np.newaxis]
         lost, shrunk, middle = (np.float32(x) for x in (self.lost, self.shrunk, self.middle))
         factor = np.maximum(1 - shrunk * missing, LEAST_LEFT)
         lower = middle + (scores - middle) * factor - lost * missing

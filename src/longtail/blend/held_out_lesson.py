@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from longtail.blend.score_network import ScoreNetwork
     from longtail.data.bags import Bags
     from longtail.features.encoder import UnitEncoder
+    from longtail.scorers.protocols import Answers
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["HeldOutLesson"]
@@ -178,7 +179,7 @@ def _best(
     k: int,
     n_threads: int,
     evidence: Evidence,
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+) -> Answers:
     """Return the k best judged candidates of each point, and their scores."""
     scores = evidence.of_judged(weighted_scores(network, evidence, tail_weights, n_threads))
     return best_first(evidence.labels, scores, k, n_threads)
