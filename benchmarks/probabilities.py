@@ -8,8 +8,9 @@ ten bins of probability (expected calibration error); how often a right answer h
 probability than a wrong one (AUC); and the mean squared error (Brier), beside that of one who says
 the same of all. No test data is read.
 
-Where points are texts, three more rows are of the best label of fragments of them: of the first
-half of their words, the first two, and one that is drawn.
+Three more rows are of the best label where that has few, some or many training points. Where points
+are texts, three are of the best label of fragments of them: of the first half of their words, the
+first two, and one that is drawn.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 N_BINS = 10
 N_BEST = (1, 5, 20)
+NOT_FEW, MANY = 10, 100  # training points of a label
 COLUMNS = ("said", "right", "apart", "AUC", "Brier", "of a constant")
 
 
@@ -48,8 +50,29 @@ def main() -> None:
         known = ids[:, :k] >= 0
         row = quality(probabilities[:, :k][known].astype(np.float64), is_right[:, :k][known])
         print(f"| {k} |" + "".join(f" {value:.1f} |" for value in row))
+    tell_of_frequencies(train, ids[:, 0], probabilities[:, 0], is_right[:, 0])
     if points.texts is not None:
         tell_of_fragments(model.predictor_, points, arguments.seed)
+
+
+def tell_of_frequencies(
+    train: Dataset,
+    best: NDArray[np.int32],
+    said: NDArray[np.float32],
+    is_right: NDArray[np.bool_],
+) -> None:
+    """Print a row for best labels with few, some and many training points, where there are any."""
+    n_points = np.bincount(train.labels.indices, minlength=train.n_labels)[best]
+    kinds = {
+        f"fewer than {NOT_FEW} points": n_points < NOT_FEW,
+        f"fewer than {MANY}": (n_points >= NOT_FEW) & (n_points < MANY),
+        f"{MANY} and more": n_points >= MANY,
+    }
+    for name, is_one in kinds.items():
+        some = is_one & (best >= 0)
+        if some.any():
+            row = quality(said[some].astype(np.float64), is_right[some])
+            print(f"| 1 of {name} |" + "".join(f" {value:.1f} |" for value in row))
 
 
 def tell_of_fragments(predictor: Predictor, points: Dataset, seed: int) -> None:

@@ -16,6 +16,7 @@ from longtail import LongtailClassifier
 from longtail.blend.brevity import Brevity
 from longtail.blend.encoded import EncodedScorer
 from longtail.blend.label_head import LabelHead
+from longtail.blend.rarity import told_scores
 from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.expanded import expanded
 from longtail.errors import InputError
@@ -165,8 +166,10 @@ class TestServing:
         scores = scorer.network.scores(evidence) + scorer.tail_weights[evidence.labels]
         brevity = Brevity(*scorer.network.brevity.tolist())
         assert not brevity.is_none
-        scores = brevity.lowered(scores, np.diff(bags.row_starts))
-        ids, expected = best_first(evidence.labels, scores, 5)
+        ids, ranked = best_first(evidence.labels, scores, 5)
+        share = scorer.network.for_order.item()
+        expected = told_scores(ids, ranked, scorer.tail_weights, share)
+        expected = brevity.lowered(expected, np.diff(bags.row_starts))
         found, answered = scorer.top_k(bags, 5)
         # Points that are equally near but for rounding may change places, and vote in their turn.
         assert np.isclose(answered, expected, rtol=1e-4, atol=1e-4).mean() > 0.95

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from longtail import LongtailClassifier, load
 from longtail.blend.brevity import Answered, Brevity
 from longtail.blend.evidence import Evidence
-from longtail.blend.score_network import ScoreNetwork, weighted_scores
+from longtail.blend.score_network import ScoreNetwork, best_labels
 from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
 from longtail.scorers.calibration import Calibration
@@ -128,15 +128,17 @@ def test_a_blend_takes_it_from_scores_with_what_rare_labels_gain():
     plain = ScoreNetwork.of_source(0, n_sources=1)
     network = replace(plain, brevity=np.array(brevity, np.float32))
     tail_weights = np.array([5, 0], np.float32)
-    scores = weighted_scores(plain, evidence, tail_weights)
-    assert scores.tolist() == [[0, 3, -np.inf]] * 2
-    left = weighted_scores(network, evidence, tail_weights)
+    ids, scores = best_labels(plain, evidence, tail_weights, 3)
+    assert ids.tolist() == [[0, 1, -1]] * 2
+    assert scores.tolist() == [[3, 0, -np.inf]] * 2
+    ids, left = best_labels(network, evidence, tail_weights, 3)
+    assert ids.tolist() == [[0, 1, -1]] * 2
     factor = 1 - np.log(2) / 2
     assert left[0].tolist() == pytest.approx(
-        [1 - factor - np.log(2), 1 + 2 * factor - np.log(2), -np.inf]
+        [1 + 2 * factor - np.log(2), 1 - factor - np.log(2), -np.inf]
     )
     assert left[1].tolist() == scores[1].tolist()
-    unknown = weighted_scores(network, replace(evidence, n_tokens=None), tail_weights)
+    _, unknown = best_labels(network, replace(evidence, n_tokens=None), tail_weights, 3)
     assert unknown.tolist() == scores.tolist()
 
 

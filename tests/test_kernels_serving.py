@@ -420,6 +420,7 @@ def test_the_wide_network_is_the_narrow_one(seed, n, n_sources, ties, level):
         last,
         read_only(np.full(1, level), np.float32),
         brevity=read_only(np.zeros(4), np.float32),
+        for_order=read_only(np.zeros(1), np.float32),
         log_ranks=read_only(np.log1p(np.arange(32)), np.float32),
     )
     room = NetworkScratch(
@@ -434,7 +435,7 @@ def test_the_wide_network_is_the_narrow_one(seed, n, n_sources, ties, level):
 def test_logistic_rows():
     scores = np.array([[2, -1, -np.inf], [np.nan, 900, -900]], np.float32)
     found = np.empty((2, 3), np.float32)
-    logistic_rows(read_only(scores, np.float32), 2.0, 0.5, 1.0, found)
-    assert found[0, :2].tolist() == pytest.approx([1 / (1 + np.exp(-5.5)), 1 / (1 + np.exp(1.5))])
+    logistic_rows(read_only(scores, np.float32), 2.0, 0.5, 1.0, 0.25, found)
+    assert found[0, :2].tolist() == pytest.approx([1 / (1 + np.exp(-6)), 1 / (1 + np.exp(1.5))])
     assert found[0, 2] == found[1, 0] == -np.inf
     assert found[1, 1:].tolist() == [1, 0]

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from longtail.blend.blend import Blend
-from longtail.blend.score_network import weighted_scores
+from longtail.blend.score_network import best_labels
 from longtail.features.encoder import UnitEncoder, encoder_from
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.scorers.blocks import top_k_in_blocks
-from longtail.scorers.ranking import best_first
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,8 +71,7 @@ class EncodedScorer(Blend):
 
         def answer(some: Bags) -> Answers:
             evidence = self.evidence(some, n_threads)
-            scores = weighted_scores(self.network, evidence, self.tail_weights, n_threads)
-            return best_first(evidence.labels, scores, k, n_threads)
+            return best_labels(self.network, evidence, self.tail_weights, k, n_threads)
 
         return top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
@@ -11,10 +10,10 @@ import numpy as np
 from longtail.blend.brevity import Answered, Brevity
 from longtail.blend.network_training import NetworkTraining
 from longtail.blend.only_held_out import only_held_out, with_labels_hidden
-from longtail.blend.score_network import weighted_scores
+from longtail.blend.rarity import share_for_order, told_scores
+from longtail.blend.score_network import best_labels
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.scorers.calibration import Calibration, n_calibrated
-from longtail.scorers.ranking import best_first
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from longtail.blend.score_network import ScoreNetwork
     from longtail.data.bags import Bags
     from longtail.features.encoder import UnitEncoder
-    from longtail.scorers.protocols import Answers
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["HeldOutLesson"]
@@ -150,7 +148,7 @@ class HeldOutLesson:
         Parameters
         ----------
         tail_weights : float32 (n_labels,)
-            Added to the blended scores.
+            Added to the blended scores for the order's sake; see `longtail.blend.rarity`.
         run : TrainingRun
         """
         training = NetworkTraining(is_unseen=self.is_unseen)
@@ -159,8 +157,14 @@ class HeldOutLesson:
         taught = training.taught(evidence, truth, inverse_propensities, run)
         network, by_heart = taught.network, taught.by_heart
         of_ranks = _counts_of_ranks(n_calibrated(truth), evidence.labels.shape[1], taught.is_sum)
-        best = partial(_best, network, tail_weights, len(of_ranks), run.n_threads)
-        answers = [best(some) for some in (evidence, self.unlabelled) if some is not None]
+        shown = [some for some in (evidence, self.unlabelled) if some is not None]
+        of_all = (tail_weights, len(of_ranks), run.n_threads)
+        ranked = [best_labels(network, some, *of_all) for some in shown]
+        share = 1.0
+        if self.is_unseen:
+            share = share_for_order(ranked, truth, tail_weights, of_ranks)
+        network = replace(network, for_order=np.full(1, share, np.float32))
+        answers = [(ids, told_scores(ids, scores, tail_weights, share)) for ids, scores in ranked]
         calibration = Calibration.of_answers(
             *answers[0], truth, wrong=answers[1:], weights=of_ranks
         )
@@ -169,20 +173,9 @@ class HeldOutLesson:
             return network, calibration
         whole = Answered.of(*answers[0], truth, evidence.n_tokens)
         of_parts, truth_of_parts = self.in_part
-        fragments = Answered.of(*best(of_parts), truth_of_parts, of_parts.n_tokens)
+        of_fragments = best_labels(network, of_parts, *of_all)
+        fragments = Answered.of(*of_fragments, truth_of_parts, of_parts.n_tokens)
         return _less_sure_of_fragments(network, calibration, whole, fragments, of_ranks)
-
-
-def _best(
-    network: ScoreNetwork,
-    tail_weights: NDArray[np.float32],
-    k: int,
-    n_threads: int,
-    evidence: Evidence,
-) -> Answers:
-    """Return the k best judged candidates of each point, and their scores."""
-    scores = evidence.of_judged(weighted_scores(network, evidence, tail_weights, n_threads))
-    return best_first(evidence.labels, scores, k, n_threads)
 
 
 def _less_sure_of_fragments(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.blend.brevity import Brevity
+from longtail.blend.rarity import told_scores
 from longtail.errors import InputError
 from longtail.held_arrays import hold_read_only
 from longtail.kernels.blend import (
@@ -17,16 +18,18 @@ from longtail.kernels.blend import (
     blend_rows,
 )
 from longtail.kernels.jit import over_row_chunks
+from longtail.scorers.ranking import best_first
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from longtail.blend.evidence import Evidence
     from longtail.named_parts import Arrays
+    from longtail.scorers.protocols import Answers
 
     Floats = NDArray[np.float32]
 
-__all__ = ["ScoreNetwork", "count_sources", "log_sums", "weighted_scores"]
+__all__ = ["ScoreNetwork", "best_labels", "count_sources", "log_sums"]
 
 MOST_BEHIND = 50.0  # where a plain sum of sources cuts off what is behind the best
 
@@ -55,6 +58,9 @@ class ScoreNetwork:
         `longtail.blend.level`.
     brevity : float32 (4,)
         How much less is believed of a text of few tokens, which changes no order: a `Brevity`.
+    for_order : float32 (1,)
+        This times what rarity adds to a score counts for the order alone, and scores that are told
+        are without it. See `longtail.blend.rarity`.
 
     Raises
     ------
@@ -83,6 +89,7 @@ class ScoreNetwork:
     last: Floats
     level: Floats = field(default_factory=lambda: np.zeros(1, np.float32))
     brevity: Floats = field(default_factory=lambda: np.zeros(4, np.float32))
+    for_order: Floats = field(default_factory=lambda: np.zeros(1, np.float32))
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
@@ -90,7 +97,7 @@ class ScoreNetwork:
         shapes = tuple(getattr(self, part.name).shape for part in fields(self))
         views, hidden1, hidden2 = self.centre.shape, self.bias1.shape, self.bias2.shape
         layers = (views, views, views + hidden1, hidden1, hidden1 + hidden2, hidden2, hidden2)
-        fitting = (*layers, (1,), (4,))
+        fitting = (*layers, (1,), (4,), (1,))
         if shapes != fitting or not len(views) == len(hidden1) == len(hidden2) == 1:
             raise InputError(
                 f"The layers of a score network do not fit together: their shapes are {shapes}. "
@@ -224,40 +231,45 @@ class ScoreNetwork:
         return cls(**{part.name: arrays[part.name] for part in fields(cls)})
 
 
-def weighted_scores(
-    network: ScoreNetwork, evidence: Evidence, tail_weights: Floats, n_threads: int = 1
-) -> Floats:
-    """Return the scores of candidates with what their labels' rarity adds and brevity takes.
+def best_labels(
+    network: ScoreNetwork, evidence: Evidence, tail_weights: Floats, k: int, n_threads: int = 1
+) -> Answers:
+    """Return the k best candidates of each point and their scores; what is set aside is none.
 
     Parameters
     ----------
     network : ScoreNetwork
     evidence : Evidence
     tail_weights : float32 (n_labels,)
-    n_threads : int
+        What the rarity of labels adds to the scores by which they are ranked.
+    k, n_threads : int
 
     Returns
     -------
-    float32 (n, size)
-        Padded with -inf.
+    ids : int32 (n, k)
+        Best first, padded with -1.
+    scores : float32 (n, k)
+        Less what counts for the order alone and what brevity takes; padded with -inf.
 
     Examples
     --------
     >>> import numpy as np
     >>> from longtail.blend.evidence import Evidence
-    >>> from longtail.blend.score_network import ScoreNetwork, weighted_scores
+    >>> from longtail.blend.score_network import ScoreNetwork, best_labels
     >>> labels, values = np.array([[1, 0, -1]], np.int32), np.array([[[3, 1, 0]]], np.float32)
     >>> evidence = Evidence(labels, values, np.ones(1, np.float32), np.zeros(2, np.float32))
     >>> network = ScoreNetwork.of_source(0, n_sources=1)
-    >>> weighted_scores(network, evidence, np.array([5, 0], np.float32)).tolist()
-    [[0.0, 3.0, -inf]]
+    >>> best_labels(network, evidence, np.array([5, 0], np.float32), k=2)[0].tolist()
+    [[0, 1]]
     """
     scores = network.scores(evidence, n_threads)
     is_real = evidence.labels >= 0
     scores[is_real] += tail_weights[evidence.labels[is_real]]
+    ids, ranked = best_first(evidence.labels, evidence.of_judged(scores), k, n_threads)
+    told = told_scores(ids, ranked, tail_weights, network.for_order.item())
     if evidence.n_tokens is None:
-        return scores
-    return Brevity(*network.brevity.tolist()).lowered(scores, evidence.n_tokens)
+        return ids, told
+    return ids, Brevity(*network.brevity.tolist()).lowered(told, evidence.n_tokens)
 
 
 def log_sums(scores: Floats) -> Floats:

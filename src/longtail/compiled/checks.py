@@ -63,6 +63,7 @@ def check_answerer(parts: Answerer) -> None:
         and network.last.shape == (n_hidden2,)
         and network.level.shape == (1,)
         and network.brevity.shape == (4,)
+        and network.for_order.shape == (1,)
         and len(network.log_ranks) % LANES == 0
     )
     if not fits:

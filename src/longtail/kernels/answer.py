@@ -24,7 +24,7 @@ from longtail.kernels.code_search import (
     walk_wider,
 )
 from longtail.kernels.exact import insert_sorted
-from longtail.kernels.further_labels import vote_by_text, write_further
+from longtail.kernels.further_labels import LEAST_STEP, vote_by_text, write_further
 from longtail.kernels.jit import inner_kernel, kernel, lean_kernel
 from longtail.kernels.label_angles import label_angles
 from longtail.kernels.label_links import add_links, match_texts, sharpen, strongest_links
@@ -126,6 +126,7 @@ def answer_bag(
             scratch.scores,
         )
         _keep_best(candidates, scratch.scores, model.tail_weights, ids, scores)
+        _tell(model.tail_weights, model.network.for_order[0], n, ids, scores)
         if n < len(ids) and len(model.frequent):
             told = (columns, model.relations.texts.rare, n_products, scratch.text_sums)
             room = (scratch.named, scratch.named_sums, scratch.votes, scratch.voted)
@@ -158,6 +159,25 @@ def answer_bag(
         scratch.links[label] = 0
     if model.has_relations:
         clear_sums(columns, model.relations.texts.rare, n_products, scratch.text_sums)
+
+
+@lean_kernel
+def _tell(tail_weights: Floats, share: np.float32, n: int, ids: Ids, scores: Floats) -> None:
+    """Take from scores what counted for the order alone; see `longtail.blend.rarity.told_scores`.
+
+    There are `n` candidates; which scores are the first ones does not depend on how many are asked
+    for.
+    """
+    if share == 0:
+        return
+    above = np.float32(np.inf)
+    for j in range(min(n, len(ids))):
+        own = scores[j] - share * tail_weights[ids[j]]
+        if not np.isfinite(own):
+            own = np.float32(0)  # of a damaged file
+        if own >= above:
+            own = above - LEAST_STEP * (np.float32(1) + abs(above))
+        scores[j] = above = own
 
 
 @lean_kernel

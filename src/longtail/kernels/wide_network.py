@@ -37,6 +37,7 @@ class Network(NamedTuple):
     last: Floats
     level: Floats
     brevity: Floats
+    for_order: Floats
     log_ranks: Floats
 
 
