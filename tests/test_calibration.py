@@ -95,19 +95,49 @@ def test_the_best_label_is_likelier_than_its_score_says():
     z[:, 0] += 1.5
     right = random.random(scores.shape) < 1 / (1 + np.exp(-z))
     found = Calibration.fit(scores, right)
-    assert found.first == pytest.approx(1.5, abs=0.2)
+    assert found.first + found.first_slope * scores[:, 0].mean() == pytest.approx(1.5, abs=0.1)
     probabilities = found.probabilities(scores)
     assert probabilities[:, 0].mean() == pytest.approx(right[:, 0].mean(), abs=0.01)
     assert (np.diff(probabilities, axis=1) <= 0).all()
 
 
-def test_the_best_label_never_loses_by_being_first():
+@pytest.mark.parametrize(("n", "first"), [(5_000, -3.0), (100, 0.0)])
+def test_the_best_label_loses_by_being_first_where_enough_of_them_tell(n, first):
     random = np.random.default_rng(0)
-    scores = -np.sort(-random.random((5_000, 3)), axis=1).astype(np.float32)
+    scores = -np.sort(-random.random((n, 3)), axis=1).astype(np.float32)
     z = 3 * scores - 2
     z[:, 0] -= 3
     found = Calibration.fit(scores, random.random(scores.shape) < 1 / (1 + np.exp(-z)))
-    assert found.first == 0
+    more = found.first + found.first_slope * scores[:, 0].mean()
+    assert more == pytest.approx(first, abs=0.2)
+    assert (np.diff(found.probabilities(scores), axis=1) <= 0).all()
+
+
+def test_the_score_of_the_best_label_may_say_more_than_that_of_others():
+    random = np.random.default_rng(0)
+    scores = -np.sort(-random.normal(size=(20_000, 3)), axis=1).astype(np.float32)
+    z = scores - 1
+    z[:, 0] = 2 * scores[:, 0] - 1.5
+    right = random.random(scores.shape) < 1 / (1 + np.exp(-z))
+    found = Calibration.fit(scores, right)
+    learnt = (found.slope, found.intercept, found.first, found.first_slope)
+    assert learnt == pytest.approx((1, -1, -0.5, 1), abs=0.1)
+    said = found.probabilities(scores)[:, 0]
+    for low in (0.1, 0.3, 0.5, 0.7):
+        some = (said >= low) & (said < low + 0.2)
+        assert said[some].mean() == pytest.approx(right[some, 0].mean(), abs=0.03)
+
+
+def test_no_label_is_more_probable_than_the_best_one():
+    steep = Calibration(1.0, 0.0, first=-1.0, first_slope=1.0)
+    scores = np.array([[0, -0.5, -2], [3, 2, -np.inf]], np.float32)
+    found = steep.probabilities(scores)
+    expected = 1 / (1 + np.exp([[1, 1, 2], [-5, -2, np.inf]]))
+    np.testing.assert_allclose(np.maximum(found, 0), expected, rtol=1e-6)
+    np.testing.assert_allclose(steep.logits(scores), [[-1, -1, -2], [5, 2, -np.inf]])
+    for k in (1, 2):  # the first ones of more labels have the same probabilities
+        np.testing.assert_array_equal(steep.probabilities(scores[:, :k]), found[:, :k])
+    np.testing.assert_allclose(steep.log_odds(scores[0, :2], scores[0, 1::-1]), [-1, -1])
 
 
 def test_scores_that_mislead_take_nothing_from_being_first():
@@ -159,18 +189,16 @@ def test_newton_steps_that_lead_beyond_the_valley_are_halved():
 
 
 @pytest.mark.parametrize("by", [0.02, 0.1, 0.3])
-@pytest.mark.parametrize("first", [0.0, 0.5, 3.0])
-def test_best_labels_are_less_probable_by_what_is_doubted(by, first):
+@pytest.mark.parametrize(("first", "more"), [(0.0, 0.0), (0.5, 0.0), (3.0, 0.0), (-0.5, 0.7)])
+def test_best_labels_are_less_probable_by_what_is_doubted(by, first, more):
     scores = -np.sort(-np.random.default_rng(0).normal(size=(200, 5)), axis=1).astype(np.float32)
     scores[:20, 3:] = -np.inf
-    sure = Calibration(1.5, -0.5, first)
+    sure = Calibration(1.5, -0.5, first, first_slope=more)
     less = sure.doubting(scores[:, 0], by)
     before, after = sure.probabilities(scores), less.probabilities(scores)
     assert before[:, 0].mean() - after[:, 0].mean() == pytest.approx(by, abs=1e-4)
     assert (np.diff(after[20:], axis=1) <= 0).all()
-    assert less.first >= 0
-    if less.first > 0:  # being first is worth less, and nothing else
-        np.testing.assert_array_equal(after[:, 1:], before[:, 1:])
+    np.testing.assert_array_equal(after[:, 1:], np.minimum(before[:, 1:], after[:, :1]))
 
 
 def test_what_is_doubted_leaves_a_tenth():
@@ -178,7 +206,8 @@ def test_what_is_doubted_leaves_a_tenth():
     sure = Calibration(1.0, -3.0)
     assert sure.doubting(scores, 0.0) is sure
     assert sure.doubting(scores[:0], 0.5) is sure
-    doubted = sure.doubting(scores, 0.9).probabilities(scores)
+    scores = scores[:, np.newaxis]
+    doubted = sure.doubting(scores[:, 0], 0.9).probabilities(scores)
     assert doubted.mean() == pytest.approx(sure.probabilities(scores).mean() / 10, rel=1e-3)
 
 

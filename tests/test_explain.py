@@ -57,8 +57,10 @@ def test_the_best_label_of_every_source_rests_on_words_too():
 
 
 @pytest.mark.parametrize("text", ["red wine car", "old wine"])
-def test_effects_are_of_the_probabilities_that_are_answered(model, text):
-    model = model.replaced(calibration=Calibration(slope=0.1, first=3.0))
+@pytest.mark.parametrize("first_slope", [0.0, 0.2])
+def test_effects_are_of_the_probabilities_that_are_answered(model, text, first_slope):
+    curve = Calibration(slope=0.1, first=3.0, first_slope=first_slope)
+    model = model.replaced(calibration=curve)
     for label in model.explain(text, k=3).labels:
         for word in label.words:
             without = " ".join(other for other in text.split() if other != word.word)

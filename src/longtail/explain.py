@@ -164,8 +164,9 @@ def explain(
     scores, others = (model.calibration.as_read(some) for some in found)
     is_first = (scores > others).astype(np.float32)
     is_moved = (np.ptp(scores, axis=0) >= SAME_SCORE) | (np.ptp(is_first, axis=0) > 0)
-    scores[:, ~is_moved] -= others[:, ~is_moved]
-    log_odds = model.calibration.slope * scores + model.calibration.first * is_first
+    log_odds = model.calibration.log_odds(*found)
+    ahead = model.calibration.slope * (scores - others)
+    log_odds[:, ~is_moved] = ahead[:, ~is_moved]
     effects = log_odds[0] - log_odds[1:]  # (n_words, n_labels)
     explained = tuple(
         LabelExplanation(

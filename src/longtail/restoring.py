@@ -135,7 +135,7 @@ def _vectorizer_from(config: Mapping[str, Any] | None, arrays: Arrays) -> TextVe
 def _calibration_from(config: Mapping[str, Any]) -> Calibration:
     """Return the calibration that a model folder describes."""
     calibration = Calibration(**config)
-    for name in ("slope", "intercept", "first"):
+    for name in ("slope", "intercept", "first", "first_slope"):
         number = getattr(calibration, name)
         if not (isinstance(number, int | float) and math.isfinite(number)):
             raise TypeError(f"`{name}` of the calibration is {number!r:.40}, which is no number")

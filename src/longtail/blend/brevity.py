@@ -134,7 +134,8 @@ class Brevity(NamedTuple):
             known = np.isfinite(some.scores)
             missing = np.broadcast_to(none.missing(some.n_tokens)[:, np.newaxis], known.shape)
             above = some.scores[known].astype(np.float64) - none.middle
-            inputs.append(-calibration.slope * missing[known] * [np.ones(len(above)), above])
+            slopes = np.broadcast_to(calibration.slopes(known.shape[1]), known.shape)[known]
+            inputs.append(-slopes * missing[known] * [np.ones(len(above)), above])
             right.append(some.is_right[known])
             said.append(calibration.logits(some.scores)[known])
             share = count * len(whole.scores) / max(len(some.scores), 1)

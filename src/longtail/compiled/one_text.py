@@ -43,11 +43,7 @@ class OneText:
         self, scorer: CompiledScorer, vectorizer: TextVectorizer, calibration: Calibration
     ) -> None:
         self._scorer, self._vectorizer, self._calibration = scorer, vectorizer, calibration
-        self._curve = (
-            float(calibration.slope),
-            float(calibration.intercept),
-            float(calibration.first),
-        )
+        self._curve = calibration.curve
         self._symbols = vectorizer.symbols
         self._rooms: Spares[Any] = Spares()
 

@@ -178,7 +178,7 @@ class CompiledScorer:
         vocabulary: Any,
         room: Any,
         codes: NDArray[np.uint32],
-        curve: tuple[float, float, float],
+        curve: tuple[float, float, float, float],
         k: int,
     ) -> tuple[Ids, Floats]:
         """Return ids and probabilities (1, k) of one text; see `OneText`, which has the rest."""

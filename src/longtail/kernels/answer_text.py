@@ -58,6 +58,7 @@ def answer_text(
     slope: float,
     intercept: float,
     first: float,
+    first_slope: float,
     ids: Ids,
     probabilities: Floats,
 ) -> None:
@@ -69,7 +70,7 @@ def answer_text(
         Of a `Vocabulary`, an `Answerer`, and of an `AnswerScratch` and a `TextRoom` of this thread.
     codes : uint32 (n,)
         Code points, at most `MOST_CODES`.
-    slope, intercept, first : float
+    slope, intercept, first, first_slope : float
         See `longtail.scorers.calibration.Calibration`.
     ids, probabilities : int32, float32 (1, k)
         Written: descending, padded with -1 and -inf.
@@ -80,4 +81,4 @@ def answer_text(
     )
     columns, values = own.own_columns[:n], own.own_values[:n]
     answer_bag(model.parts, scratch.parts, columns, values, ids[0], probabilities[0])
-    logistic_rows(probabilities, slope, intercept, first, probabilities)
+    logistic_rows(probabilities, slope, intercept, first, first_slope, probabilities)

@@ -252,16 +252,24 @@ def logistic_rows(
     slope: float,
     intercept: float,
     first: float,
+    first_slope: float,
     probabilities: NDArray[np.float32],
 ) -> None:
-    """Write the probabilities of scores (n, k); `first` is added in the first column.
+    """Write the probabilities of scores (n, k), which may be the same array.
 
-    What is not finite becomes -inf: it is padding.
+    In the first column `first` is added, and `first_slope` to the slope; no other column is above
+    it. What is not finite becomes -inf: it is padding.
     """
     for i in range(scores.shape[0]):
+        most = np.float64(np.inf)
         for j in range(scores.shape[1]):
-            logit = slope * np.float64(scores[i, j]) + intercept + (first if j == 0 else 0.0)
-            probabilities[i, j] = _sigmoid(logit) if np.isfinite(scores[i, j]) else -np.inf
+            score = np.float64(scores[i, j])
+            logit = slope * score + intercept
+            if j == 0:
+                logit += first + first_slope * score
+                most = logit
+            known = np.isfinite(score)
+            probabilities[i, j] = _sigmoid(min(logit, most)) if known else -np.inf
 
 
 @kernel

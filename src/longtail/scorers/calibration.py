@@ -29,6 +29,8 @@ N_NEWTON_STEPS, N_HALVINGS, RIDGE = 30, 20, 1e-6
 MOST_SURE = 30.0  # logits while weights are fitted: the loss hardly bends beyond
 MOST_LESS, N_HALVINGS_OF_LESS = 100.0, 50  # logits; a probability of e^-100 is none
 LEAST_SHARE = 1e-6  # whose logarithm is told from those of smaller ones
+RIGHT = 0.5  # a target above this is of a label that is right
+LEAST_FOR_LINE = 50  # first labels that are right, and that are wrong
 LEAST_SLOPE = 1e-3  # of scores scaled to a standard deviation of 1: higher ones stay ahead
 
 
@@ -58,10 +60,11 @@ def n_calibrated(truth: csr_array) -> int:
 class Calibration:
     """Probability that a predicted label is right.
 
-    ``1 / (1 + exp(-z))`` with ``z = slope * score + intercept``, and `first` added for the best
-    label of a point: being ahead of all others says more than its score does. After Platt,
-    "Probabilistic outputs for support vector machines" (1999). The slope is positive and `first`
-    not negative, so the order of a point's labels never changes.
+    ``1 / (1 + exp(-z))`` with ``z = slope * score + intercept``, after Platt, "Probabilistic
+    outputs for support vector machines" (1999). For the best label of a point ``first + first_slope
+    * score`` is added: being ahead of all others says more than its score does, and the more the
+    higher it is. No label is more probable than the best one and slopes are positive, so the order
+    of a point's labels never changes.
 
     Scores that are shares of one, such as products of probabilities, are read as their logarithms.
     Else no label, however small its share, could be less probable than the intercept says.
@@ -71,6 +74,7 @@ class Calibration:
     slope, intercept, first : float
     of_shares : bool
         Whether the scores are such shares.
+    first_slope : float
 
     Examples
     --------
@@ -84,6 +88,7 @@ class Calibration:
     intercept: float = 0.0
     first: float = 0.0
     of_shares: bool = False
+    first_slope: float = 0.0
 
     @classmethod
     def fit(
@@ -126,14 +131,10 @@ class Calibration:
         centre, scale = x.mean(), x.std()
         design = np.stack([(x - centre) / scale, _is_first(scores)[known], np.ones_like(x)])
         counts = None if weights is None else np.broadcast_to(weights, scores.shape)[known]
-        slope, first, intercept = logistic_weights(design, target, counts)
-        if first < 0:
-            slope, _, intercept = logistic_weights(design * [[1], [0], [1]], target, counts)
-        elif slope < 0:
-            _, first, intercept = logistic_weights(design * [[0], [1], [1]], target, counts)
-        slope = max(slope, LEAST_SLOPE) / scale
-        intercept, first = float(intercept - slope * centre), float(max(first, 0.0))
-        return cls(float(slope), intercept, first, of_shares)
+        of_all, of_first = _lines(design, target, counts)
+        slope, more = of_all[0] / scale, of_first[0] / scale
+        intercept, first = of_all[1] - slope * centre, of_first[1] - more * centre
+        return cls(float(slope), float(intercept), float(first), of_shares, float(more))
 
     @classmethod
     def of_answers(
@@ -194,8 +195,8 @@ class Calibration:
     def doubting(self, scores: NDArray[np.float32], by: float) -> Calibration:
         """Return one by which the best labels are less probable, by so much on average.
 
-        Being first is worth less, first of all; if that is not enough, all labels are less
-        probable. The order of a point's labels stays.
+        Being first is worth less, and no other label is more probable. The order of a point's
+        labels stays.
 
         Parameters
         ----------
@@ -216,15 +217,12 @@ class Calibration:
         >>> less_sure.slope == sure.slope and less_sure.intercept == sure.intercept
         True
         """
-        x = self.as_read(scores)[np.isfinite(scores)].astype(np.float64)
-        if by <= 0 or not len(x):
+        known = scores[np.isfinite(scores), np.newaxis]
+        if by <= 0 or not len(known):
             return self
-        z = self.slope * x + self.intercept + self.first
+        z = self.logits(known).ravel()
         mean = _mean_probability(z)
-        less = _less_for(z, max(mean - by, mean / 10))
-        of_first = min(less, self.first)
-        of_all = less - of_first
-        return replace(self, first=self.first - of_first, intercept=self.intercept - of_all)
+        return replace(self, first=self.first - _less_for(z, max(mean - by, mean / 10)))
 
     def as_sure(self, scores: NDArray[np.float32], of: NDArray[np.float32]) -> Calibration:
         """Return one by which scores are as probable, on average, as others are by this one.
@@ -250,24 +248,89 @@ class Calibration:
         less = _less_for(z, _mean_probability(wanted), least=-MOST_LESS)
         return replace(self, intercept=self.intercept - less)
 
+    @property
+    def curve(self) -> tuple[float, float, float, float]:
+        """The four numbers as `longtail.kernels.scoring.logistic_rows` takes them."""
+        return float(self.slope), float(self.intercept), float(self.first), float(self.first_slope)
+
+    def slopes(self, k: int) -> NDArray[np.float64]:
+        """Return what the score of the label of each rank is multiplied by, (k,)."""
+        slopes = np.full(k, float(self.slope))
+        slopes[:1] += self.first_slope
+        return slopes
+
     def logits(self, scores: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return what probabilities are made of, (n, k), of scores (n, k), best first."""
-        z = self.slope * self.as_read(scores).astype(np.float64) + self.intercept
+        read = self.as_read(scores).astype(np.float64)
+        z = read * self.slopes(read.shape[1]) + self.intercept
         z[:, :1] += self.first
-        return z
+        below: NDArray[np.float64] = np.minimum(z, z[:, :1])
+        return below
+
+    def log_odds(
+        self, scores: NDArray[np.float32], others: NDArray[np.float32]
+    ) -> NDArray[np.float64]:
+        """Return the log-odds of labels beside the best of all other labels of the same point.
+
+        Parameters
+        ----------
+        scores, others : float32, the same shape
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.scorers.calibration import Calibration
+        >>> own, others = np.array([2, 1], np.float32), np.array([1, 2], np.float32)
+        >>> Calibration(first=3.0).log_odds(own, others).tolist()
+        [5.0, 1.0]
+        """
+        pairs = np.stack([np.maximum(scores, others), np.minimum(scores, others)], axis=-1)
+        best, second = np.moveaxis(self.logits(pairs.reshape(-1, 2)).reshape(pairs.shape), -1, 0)
+        odds: NDArray[np.float64] = np.where(scores > others, best, second)
+        return odds
 
     def probabilities(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return probabilities, float32, of scores as `fit` takes them; padding stays -inf."""
-        first = self.first if scores.ndim > 1 else 0.0
+        slope, intercept, first, more = self.curve
+        first, more = (first, more) if scores.ndim > 1 else (0.0, 0.0)
         width = scores.shape[1] if scores.ndim > 1 else 1  # not -1: there may be no row at all
         rows = read_only(self.as_read(scores), np.float32).reshape(len(scores), width)
         result = np.empty(rows.shape, np.float32)
-        logistic_rows(rows, float(self.slope), float(self.intercept), float(first), result)
+        logistic_rows(rows, slope, intercept, first, more, result)
         return result.reshape(scores.shape)
 
     def config(self) -> dict[str, Any]:
         """Return the parameters as JSON values."""
         return asdict(self)
+
+
+def _lines(
+    design: NDArray[np.float64], target: NDArray[np.float64], counts: NDArray[np.float64] | None
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the slope and intercept of all labels, and what the first ones have more.
+
+    The latter is a line where enough first labels tell, else a number that is not negative.
+
+    Parameters
+    ----------
+    design : float64 (3, n)
+        Scores, scaled, whether a label is the first one, and ones.
+    target : float64 (n,)
+    counts : float64 (n,), optional
+    """
+    is_first = design[1] > 0
+    n_right = (target[is_first] > RIGHT).sum()
+    if min(n_right, is_first.sum() - n_right) >= LEAST_FOR_LINE and not is_first.all():
+        wide = np.stack([design[0], design[0] * design[1], design[1], design[2]])
+        slope, more, first, intercept = logistic_weights(wide, target, counts)
+        if min(slope, slope + more) >= LEAST_SLOPE:
+            return (slope, intercept), (more, first)
+    slope, first, intercept = logistic_weights(design, target, counts)
+    if first < 0:
+        slope, _, intercept = logistic_weights(design * [[1], [0], [1]], target, counts)
+    elif slope < 0:
+        _, first, intercept = logistic_weights(design * [[0], [1], [1]], target, counts)
+    return (max(slope, LEAST_SLOPE), intercept), (0.0, max(first, 0.0))
 
 
 def _mean_probability(z: NDArray[np.float64]) -> float:
