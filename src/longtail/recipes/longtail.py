@@ -56,8 +56,9 @@ class LongtailClassifier(RerankedEstimator):
     ----------
     tail : float or None
         How much rare labels are preferred: this times ``log(1 / propensity)`` is added to a label's
-        score. A little gains PSP@k for next to nothing of P@k; about 1 ranks for PSP@k. None takes
-        .3 where labels have texts, and .5 where they have none.
+        score. A little gains PSP@k for next to nothing of P@k; about 1 ranks for PSP@k. It changes
+        the order, and no probability. None takes .3 where labels have texts, and .5 where they have
+        none.
     min_df : int or None
         How many texts of points and labels a token must be in to be kept. None takes 1, but 2 of
         pairs of words for up to 50,000 points, and of pieces of strings, if most of the longest
