@@ -333,6 +333,12 @@ def test_time_of_a_text(held_to, monkeypatch, capsys, data, model):
     assert 0 < float(milliseconds[0]) <= float(milliseconds[-1])
 
 
+def test_more_labels_than_a_model_has(monkeypatch, capsys, data, model):
+    asked = (model, data / "test.jsonl.gz", "--allowed", 1000)
+    code, _, error = told_by("benchmarks.latency", monkeypatch, capsys, *asked)
+    assert (code, error) == (2, "error: The model has 16 labels. Use no more for --allowed.\n")
+
+
 def test_a_server_that_does_not_start_says_why(monkeypatch, capsys, data):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
