@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from subprocess import CalledProcessError
 from typing import TYPE_CHECKING, TypeVar
 
 from longtail.cli.interrupts import STOPPED, code_of, stoppable
@@ -101,14 +102,16 @@ def run(main: Callable[[], int | None]) -> None:
     except KeyboardInterrupt as stop:
         print(STOPPED, file=sys.stderr)
         code = code_of(stop)
-    except (LongtailError, OSError) as error:
+    except (LongtailError, OSError, CalledProcessError) as error:
         print(f"error: {_told(error)}", file=sys.stderr)
         code = USER_ERROR
     sys.exit(code)
 
 
-def _told(error: LongtailError | OSError) -> str:
-    """Say what was wrong."""
+def _told(error: LongtailError | OSError | CalledProcessError) -> str:
+    """Say what was wrong; of a process that failed, its own last line."""
+    if isinstance(error, CalledProcessError) and error.stderr:
+        return str(error.stderr.splitlines()[-1])
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}. Check the path."
     return " ".join(str(error).split())

@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from scipy.sparse import csr_array
+
 __all__ = [
     "drawn_points",
+    "features_of",
     "file_in",
     "labels_in",
     "read_both",
@@ -84,6 +87,13 @@ def texts_of(dataset: Dataset) -> Sequence[str]:
     if dataset.texts is None:
         raise InputError("This benchmark needs points with texts. Name data that have them.")
     return dataset.texts
+
+
+def features_of(dataset: Dataset) -> csr_array:
+    """Return the ready-made features of a data set, which must have such."""
+    if dataset.features is None:
+        raise InputError("This benchmark needs ready-made features. Name data that have them.")
+    return dataset.features
 
 
 def _files(folder: Path, part: str) -> Path | None:

@@ -25,6 +25,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from benchmarks.command import parser_of, run
 from benchmarks.set_files import distinct, write, write_features
+from longtail.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,8 +111,11 @@ def packages_named_by(entry: dict[str, str]) -> list[str]:
 
 def descriptions(path: Path) -> dict[str, str]:
     """Return the title and the whole description of each package."""
-    with lzma.open(path, "rt", encoding="utf-8") as file:
-        return described_in(file.read(), end_of_title=".")
+    try:
+        with lzma.open(path, "rt", encoding="utf-8") as file:
+            return described_in(file.read(), end_of_title=".")
+    except lzma.LZMAError as error:
+        raise InputError(f"{path} is not compressed by xz. Pass Translation-en.xz.") from error
 
 
 def described_in(text: str, end_of_title: str = "") -> dict[str, str]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.command import heading, parser_of, run
-from benchmarks.data_folder import read_both
+from benchmarks.data_folder import features_of, read_both
 from longtail.data.damping import unit_rows_of_power
 from longtail.data.split import held_out_split
 from longtail.metrics import precision_at_k
@@ -73,7 +73,7 @@ def relaxed_labels(model: EnergyClassifier, features: csr_array) -> NDArray[np.f
 
 def measured(model: EnergyClassifier, train: Dataset, test: Dataset) -> list[float]:
     """Train on nine tenths, choose the threshold on the tenth, and return a row of the table."""
-    features = unit_rows_of_power(train.features)
+    features = unit_rows_of_power(features_of(train))
     kept, held = held_out_split(features, 0.1, seed=0)
     started = time.process_time()
     model.fit(features[kept], train.labels[kept])
@@ -81,7 +81,7 @@ def measured(model: EnergyClassifier, train: Dataset, test: Dataset) -> list[flo
     relaxed = relaxed_labels(model, features[held])
     threshold = max(THRESHOLDS, key=lambda t: example_f1(relaxed, train.labels[held], t))
     started = time.process_time()
-    relaxed = relaxed_labels(model, unit_rows_of_power(test.features))
+    relaxed = relaxed_labels(model, unit_rows_of_power(features_of(test)))
     spent = 1000 * (time.process_time() - started) / test.n_points
     best = np.argsort(-relaxed, axis=1, kind="stable")[:, :5].astype(np.int32)
     precisions = [100 * precision_at_k(best, test.labels, k) for k in (1, 3, 5)]
@@ -95,11 +95,12 @@ def line(name: str, results: list[list[float]]) -> str:
     return f"| {name} | " + " | ".join(texts) + " |"
 
 
-def settings_of(pairs: Sequence[str]) -> dict[str, Any]:
+def settings_of(pairs: Sequence[str], models: Sequence[str]) -> dict[str, Any]:
     """Return settings that all models share, from key=value."""
     from longtail.cli.settings import parse_settings
 
-    return parse_settings(SPEN, pairs)
+    settings, *_ = (parse_settings(ICNN if name == "icnn" else SPEN, pairs) for name in models)
+    return settings
 
 
 def main() -> None:
@@ -120,7 +121,7 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="of all models")
     arguments = parser.parse_args()
     train, test = read_both(arguments.data)
-    settings = settings_of(arguments.set)
+    settings = settings_of(arguments.set, arguments.models)
     print(heading("model", *COLUMNS))
     for name in arguments.models:
         models = [model_of(name, seed, settings) for seed in arguments.seeds]

@@ -12,11 +12,14 @@ from benchmarks.command import parser_of, positive
 from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.data.label_space import LabelSpace
+from longtail.errors import InputError
 
 if TYPE_CHECKING:
     import argparse
 
 __all__ = ["split_as_asked", "split_of", "training_parser"]
+
+N_PARTS = 10  # one of which is asked
 
 
 def split_as_asked(description: str | None) -> tuple[Dataset, Dataset, int]:
@@ -53,8 +56,13 @@ def split_of(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
     """Return nine tenths of the training points that the arguments name, and the others."""
     warnings.simplefilter("ignore", InputWarning)
     data = Dataset.read(arguments.train, labels_file=arguments.labels)
+    if data.n_points < N_PARTS:
+        raise InputError(
+            f"{arguments.train} has {data.n_points} points, of which a tenth is to be asked. "
+            f"Pass {N_PARTS} or more."
+        )
     order = np.random.default_rng(arguments.seed).permutation(data.n_points)
-    kept, rest = np.split(order, [data.n_points // 10])
+    kept, rest = np.split(order, [data.n_points // N_PARTS])
     train, points = data.take(np.sort(rest[: arguments.points])), data.take(np.sort(kept))
     return of_known_labels(train, points) if arguments.known_labels else (train, points)
 

@@ -90,7 +90,9 @@ def drawn_names(space: LabelSpace, n: int | None) -> list[str] | None:
     """
     if n is None:
         return None
-    labels = random.Random(0).sample(range(space.n_labels), min(n, space.n_labels))
+    if n > space.n_labels:
+        raise InputError(f"The model has {space.n_labels:,} labels. Use no more for --allowed.")
+    labels = random.Random(0).sample(range(space.n_labels), n)
     return [space.name(label) for label in labels]
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.svm import LinearSVC
 
 from benchmarks.command import heading, parser_of, positive, run
-from benchmarks.data_folder import read_both
+from benchmarks.data_folder import features_of, read_both
 from longtail.data import InputWarning
 from longtail.data.bags import Bags
 from longtail.data.damping import unit_rows_of_power
@@ -63,7 +63,8 @@ def main() -> None:
     used = np.unique(train.labels.indices)[:: given.every]
     labels, truth = train.labels[:, used].tocsr(), test.labels[:, used].tocsr()
     scored = np.diff(truth.indptr) > 0
-    points, asked = unit_rows_of_power(train.features), unit_rows_of_power(test.features)[scored]
+    points, asked = (unit_rows_of_power(features_of(part)) for part in (train, test))
+    asked = asked[scored]
     print(f"{len(used):,} labels, {len(points.indptr) - 1:,} training points\n")
     print(heading("system", *(f"P@{k}" for k in KS), "training and scoring, CPU s"))
     all_scores = []

@@ -165,6 +165,13 @@ def test_table_6_takes_how_a_classifier_is_trained_on_shortlists():
         assert not variant.make({}, 1000).classifier.training.own_only
 
 
+def test_the_command_takes_how_a_classifier_is_trained_on_shortlists(monkeypatch, capsys, folder):
+    quick = ("dimension=16", "surrogate_epochs=1", "extreme_epochs=1")
+    own = ("own_only=true", "neighbourhood_size=0", "n_random=0", "n_hard=1")
+    command = ("table6", "--data", folder, "--variants", "Astec", "--set", *quick, *own)
+    assert "| Astec |" in run(monkeypatch, capsys, *command).splitlines()[-1]
+
+
 class TestCells:
     def test_a_variant_is_held_against_its_rival(self):
         data = dense(40, np.random.default_rng(0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import bz2
 import doctest
 import gzip
 import importlib
@@ -29,6 +30,7 @@ from benchmarks import (
 )
 from benchmarks.command import run
 from benchmarks.data_folder import drawn_points, read_both, read_train, texts_of
+from benchmarks.debian_sets import descriptions
 from benchmarks.set_files import read_part, read_parts, write_parts
 
 import longtail
@@ -209,6 +211,45 @@ def test_what_asks_held_out_training_points(name, monkeypatch, capsys, data):
     assert max(found) > 60
 
 
+@pytest.mark.parametrize("name", ON_TEXTS)
+def test_too_few_points_to_hold_a_tenth_out(name, monkeypatch, capsys, tmp_path):
+    write_parts(tmp_path, {"train": [(f"red {i}", ["wine"]) for i in range(9)]})
+    capsys.readouterr()
+    places = (tmp_path / "train.jsonl.gz", "--labels", tmp_path / "labels.txt.gz")
+    code, out, error = told_by(f"benchmarks.{name}", monkeypatch, capsys, *places)
+    assert (code, out) == (2, "")
+    assert "train.jsonl.gz has 9 points, of which a tenth is to be asked. Pass 10 or more" in error
+
+
+@pytest.mark.parametrize("name", ["linear_svc", "energy"])
+def test_texts_where_features_are_needed(name, monkeypatch, capsys, data):
+    code, _, error = told_by(f"benchmarks.{name}", monkeypatch, capsys, "--data", data)
+    assert code == 2
+    assert error.startswith("error: This benchmark needs ready-made features.")
+
+
+def test_a_setting_that_not_all_models_have(monkeypatch, capsys, data):
+    asked = ("--data", data.parent, "--set", "conditional=false")
+    code, out, error = told_by("benchmarks.energy", monkeypatch, capsys, *asked)
+    assert (code, out) == (2, "")
+    assert error.startswith("error: The recipe icnn has no setting 'conditional'.")
+
+
+def test_a_training_that_fails_says_why(monkeypatch, capsys, tmp_path):
+    write_parts(tmp_path, {"train": [("red", ["wine"])] * 3})
+    places = (tmp_path / "train.jsonl.gz", "--labels", tmp_path / "labels.txt.gz")
+    code, _, error = told_by("benchmarks.scaling", monkeypatch, capsys, *places)
+    assert code == 2
+    assert error.startswith("error: longtail.errors.InputError: The training data has no points.")
+    assert error.count("\n") == 1
+
+
+def test_descriptions_that_are_compressed_otherwise(tmp_path):
+    (tmp_path / "Translation-ja.bz2").write_bytes(bz2.compress(b"Package: a"))
+    with pytest.raises(InputError, match=r"Translation-ja.bz2 is not compressed by xz"):
+        descriptions(tmp_path / "Translation-ja.bz2")
+
+
 def test_a_folder_of_data_is_read_in_one_way(data, tmp_path):
     train, test = read_both(data)
     assert (train.n_points, train.label_space) == (160, test.label_space)
@@ -290,6 +331,12 @@ def test_time_of_a_text(held_to, monkeypatch, capsys, data, model):
     ((n_texts, *milliseconds),) = rows_in(out)
     assert n_texts == "12"
     assert 0 < float(milliseconds[0]) <= float(milliseconds[-1])
+
+
+def test_more_labels_than_a_model_has(monkeypatch, capsys, data, model):
+    asked = (model, data / "test.jsonl.gz", "--allowed", 1000)
+    code, _, error = told_by("benchmarks.latency", monkeypatch, capsys, *asked)
+    assert (code, error) == (2, "error: The model has 16 labels. Use no more for --allowed.\n")
 
 
 def test_a_server_that_does_not_start_says_why(monkeypatch, capsys, data):

@@ -38,7 +38,7 @@ from .comparisons import COMPARISONS, compared, propensity_of
 from .figures import FIGURES
 from .scale import SHAPES, report
 from .starts import pools, starts
-from .variants import TABLES
+from .variants import OF_SHORTLISTS, TABLES
 
 if TYPE_CHECKING:
     import argparse
@@ -99,7 +99,8 @@ def settings_of(arguments: argparse.Namespace) -> dict[str, Any]:
                 f"--set takes key=value with a value in JSON, got {setting!r}. Write, for example, "
                 "dimension=256, char_ngrams=[3,5] or a word in quotation marks."
             ) from error
-    there_are = {*OF_IMAGES, *(key for name in RECIPES for key in setting_names(recipe(name)))}
+    of_recipes = {key for name in RECIPES for key in setting_names(recipe(name))}
+    there_are = of_recipes.union(OF_IMAGES, OF_SHORTLISTS)
     chosen([*settings], sorted(there_are), "setting")
     return settings
 

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     Settings = dict[str, Any]
     Make = Callable[[Settings, int], LabelEstimator | OnFeatures]
 
-__all__ = ["TABLES", "Variant"]
+__all__ = ["OF_SHORTLISTS", "TABLES", "Variant"]
+
+OF_SHORTLISTS = ("own_only", "neighbourhood_size")  # of Astec's classifier, and no recipe's
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def with_training(classifier: Classifier, settings: Settings) -> Classifier:
     With ``own_only=true neighbourhood_size=0 n_random=0 n_hard=500`` a point is told apart from the
     labels of its own shortlist alone, as in the paper; by default it is from all in its batch.
     """
-    own = {key: settings[key] for key in ("own_only", "neighbourhood_size") if key in settings}
+    own = {key: settings[key] for key in OF_SHORTLISTS if key in settings}
     if not isinstance(classifier, ShortlistedOneVsAll):
         return classifier
     return replace(classifier, training=replace(classifier.training, **own))
