@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from longtail.kernels.rows import Rows
 
 __all__ = [
+    "LEAST_STEP_OF_LOGITS",
     "add_residual",
     "angle_logits",
     "best_labels",
@@ -29,6 +30,8 @@ __all__ = [
     "logistic_rows",
     "merge_shortlists",
 ]
+
+LEAST_STEP_OF_LOGITS = 1e-4  # of a label that would be more probable than the best one, below that
 
 
 @fast_kernel
@@ -260,6 +263,7 @@ def logistic_rows(
     In the first column `first` is added, and `first_slope` to the slope; no other column is above
     it. What is not finite becomes -inf: it is padding.
     """
+    step = LEAST_STEP_OF_LOGITS if first_slope != 0 or first < 0 else 0.0
     for i in range(scores.shape[0]):
         most = np.float64(np.inf)
         for j in range(scores.shape[1]):
@@ -267,9 +271,11 @@ def logistic_rows(
             logit = slope * score + intercept
             if j == 0:
                 logit += first + first_slope * score
-                most = logit
-            known = np.isfinite(score)
-            probabilities[i, j] = _sigmoid(min(logit, most)) if known else -np.inf
+                most = logit - step
+            elif logit > most:
+                logit = most
+                most -= step
+            probabilities[i, j] = _sigmoid(logit) if np.isfinite(score) else -np.inf
 
 
 @kernel

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.kernels.arrays import read_only
-from longtail.kernels.scoring import logistic_rows
+from longtail.kernels.scoring import LEAST_STEP_OF_LOGITS, logistic_rows
 from longtail.metrics.hits import find_hits
 from longtail.scorers.sigmoid import sigmoid
 
@@ -264,8 +264,14 @@ class Calibration:
         read = self.as_read(scores).astype(np.float64)
         z = read * self.slopes(read.shape[1]) + self.intercept
         z[:, :1] += self.first
-        below: NDArray[np.float64] = np.minimum(z, z[:, :1])
-        return below
+        if not self.first_slope and self.first >= 0:
+            return z
+        most = z[:, 0] - LEAST_STEP_OF_LOGITS
+        for j in range(1, z.shape[1]):
+            is_above = z[:, j] > most
+            z[is_above, j] = most[is_above]
+            most -= LEAST_STEP_OF_LOGITS * is_above
+        return z
 
     def log_odds(
         self, scores: NDArray[np.float32], others: NDArray[np.float32]
