@@ -293,6 +293,7 @@ class DeepXML(LabelEstimator):
 
     def learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """Train all learners, each as `learn_one` does, and average their scores."""
+        check_parts(self)  # a recipe may have put it together
         return averaged_learners(partial(self.learn_one, data, held_out), self.n_learners, run)
 
     def learn_one(
@@ -343,7 +344,7 @@ class DeepXML(LabelEstimator):
             shortlists = self.negatives.mine(
                 shortlister, features, labels, seed=seed, n_threads=run.n_threads
             )
-        return shortlister, checked_shortlists(shortlists, *labels.shape)
+        return shortlister.as_loaded(), checked_shortlists(shortlists, *labels.shape)
 
     def _block(self, dimension: int, run: TrainingRun) -> TransferBlock:
         """Return a fresh block between intermediate and final features."""
