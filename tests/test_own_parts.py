@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from longtail import Dataset, DeepXML, LongtailClassifier, load
+from longtail.classifiers.reranker import Reranker
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
 from longtail.errors import InputError
 from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
@@ -33,6 +34,7 @@ from longtail.scorers.label_vectors import LabelVectors
 from longtail.scorers.one_vs_rest import OneVsRestScorer
 from longtail.siamese.pair_losses import TripletLoss
 from longtail.surrogates.label_indexing import PointFeatures
+from longtail.surrogates.low_rank import LowRankProjection
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.transfer.block import TransferBlock
 from longtail.transfer.transform import Rectified, Unchanged
@@ -771,14 +773,26 @@ def test_an_index_says_what_its_rows_are():
         fit(surrogate=MetaLabelTask(schedule=BRIEF), negatives=sampler)
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"surrogate": MetaLabelTask(schedule=BRIEF)},
+        {"surrogate": LowRankProjection(schedule=BRIEF)},
+        {"surrogate": Learns(encoded()), "fine_tune": True},
+        {"surrogate": Learns(encoded()), "reranker": True},
+    ],
+)
 @pytest.mark.parametrize("found", [None, torch.nn.Linear(2, 2)])
-def test_what_is_no_network(found):
+def test_what_is_no_network(found, parts):
     class Networks(BagOfTokens):
         def network(self, *args, **kwargs):
             return found
 
+    features = Networks(dimension=4)
+    if "reranker" in parts:
+        parts = parts | {"reranker": Reranker(architecture=features, from_first=False)}
     with pytest.raises(InputError, match="`network` must return an object that has dimension, "):
-        fit(features=Networks(dimension=4), surrogate=MetaLabelTask(schedule=BRIEF))
+        fit(features=features, **parts)
 
 
 def test_features_of_doubles_are_taken():

@@ -139,6 +139,13 @@ def _check_kind(name: str, value: object, kind: str) -> None:
     is_switch = isinstance(value, bool) and bool not in allowed  # True is a number to Python
     if kind in _KINDS and (is_switch or not isinstance(value, allowed)):
         raise InputError(f"{name} must be {words}, got {value!r}.")
+    if kind == "Schedule" and (isinstance(value, type) or not hasattr(value, "rate_at")):
+        raise InputError(
+            f"{name} must be a schedule, such as Schedule(epochs=20, learning_rate=0.05), got "
+            f"{value!r}."
+        )
+    if kind.startswith("Callable[") and not callable(value):
+        raise InputError(f"{name} must be a class or a function, got {value!r}.")
 
 
 def check_min_df(estimator: LabelEstimator, n_points: int) -> None:
@@ -269,7 +276,7 @@ def _check_values(within: str, holder: Any) -> None:
     for field in fields(holder):
         value = getattr(holder, field.name, None)
         kind = str(field.type)  # as it is written in the class, such as "int | None"
-        if value is not None or kind in _KINDS:
+        if value is not None or "None" not in kind:
             _check_kind(within + field.name, value, kind.removesuffix(" | None"))
         if field.name not in LIMITS or field.name not in known or value is None:
             continue  # a user's recipe may have settings of its own by these names

@@ -33,6 +33,7 @@ from longtail.recipes.own_parts import (
 from longtail.scorers.deepxml import DeepXMLScorer, Ranker
 from longtail.scorers.fusion import ScoreFusion
 from longtail.surrogates.meta_label_task import MetaLabelTask
+from longtail.training.one_vs_all import check_network
 from longtail.transfer.bounded_residual import BoundedResidual
 
 if TYPE_CHECKING:
@@ -382,13 +383,15 @@ class DeepXML(LabelEstimator):
     def _trained_on(self, encoder: Encoder, data: TrainingData, run: TrainingRun) -> FeatureNetwork:
         """Return the features that Module I has learnt as what Module IV can train on."""
         try:
-            return self.features.network(data, data.labels, run, start=encoder)
+            network = self.features.network(data, data.labels, run, start=encoder)
         except AttributeError as error:  # it looks for what its own encoders have
             raise InputError(
                 f"fine_tune trains on what the surrogate returned, {named(encoder)}, and "
                 f"{type(self.features).__name__} cannot start from that: {error}. Return an "
                 "encoder of its own kind, or set fine_tune to False."
             ) from error
+        check_network(network)
+        return network
 
     def _reranked(
         self,
