@@ -224,3 +224,52 @@ def test_all_processes_go_by_the_quality_of_the_first(monkeypatch):
     monkeypatch.setattr("longtail.training.early_stopping.of_first", lambda own: own + 100)
     best = BestEpoch(EarlyStopping(lambda: 0.5, patience=1), Walk())
     assert best.measure("stage", 1) == 100.5
+
+
+class Walks(Walk):
+    """A walk whose state is what it is: parameters that torch has written, or no live tensors."""
+
+    def __init__(self, state):
+        super().__init__()
+        self.weight = torch.nn.Parameter(self.place.clone())
+        self.half = self.place.bfloat16()
+        self.found = state
+
+    def step(self, batch, learning_rate, share, *, measure):
+        loss = super().step(batch, learning_rate, share, measure=measure)
+        self.half.copy_(self.place)
+        self.weight.data.copy_(self.place)
+        return loss
+
+    def state(self):
+        return {**super().state(), **self.found(self)}
+
+
+def stopped(task):
+    stopping = EarlyStopping(iter([0.5, 0.4, 0.3]).__next__, patience=2)
+    train(task, AllLabels(LABELS, 4), Schedule(epochs=3, learning_rate=0.1), a_run(), "w", stopping)
+    return task
+
+
+@pytest.mark.parametrize("name", ["weight", "half"])
+def test_a_parameter_or_half_numbers_go_back_to_the_best_epoch(name):
+    task = stopped(Walks(lambda walk: {name: getattr(walk, name)}))
+    assert int(task.n_steps) == 3  # of the one epoch that was the best
+    assert torch.equal(task.weight, task.place) == (name == "weight")
+    assert torch.equal(task.half, task.place.bfloat16()) == (name == "half")
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (lambda walk: {"copy": walk.place.clone()}, "`state` returns a copy of 'copy', another"),
+        (lambda walk: {"copy": walk.place.numpy() + 1}, "`state` returns a copy of 'copy'"),
+        (lambda _: {"n": 3}, "must return the live tensors or arrays .*, got an int"),
+    ],
+)
+def test_a_state_that_nothing_could_be_written_into_is_refused(state, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        stopped(Walks(state))
+    run = a_run(folder=CheckpointFolder(tmp_path, fingerprint=Fingerprint("{}", "data")))
+    with pytest.raises(InputError, match=message):
+        train(Walks(state), AllLabels(LABELS, 4), Schedule(epochs=1, learning_rate=0.1), run, "w")

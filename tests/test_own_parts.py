@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
 
-from longtail import Dataset, DeepXML, LongtailClassifier
+from longtail import Dataset, DeepXML, LongtailClassifier, load
+from longtail.classifiers.reranker import Reranker
+from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
 from longtail.errors import InputError
 from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.features.hashed_mlp import HashedMLP
+from longtail.index.exact import ExactIndex
 from longtail.label_changes.changes import with_labels
 from longtail.label_changes.new_labels import SharedSpaceVectors
 from longtail.matching.cluster_scores import NeuralMatcher
-from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
+from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels, ShortlistSizes
 from longtail.recipes.dexa import DEXA
 from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.ngame import NGAME
 from longtail.recipes.slice import Slice
 from longtail.recipes.spen import SPEN
 from longtail.recipes.xtransformer import XTransformer
-from longtail.scorers.deepxml import Ranker
+from longtail.scorers.deepxml import DeepXMLScorer, Ranker
 from longtail.scorers.label_vectors import LabelVectors
 from longtail.scorers.one_vs_rest import OneVsRestScorer
 from longtail.siamese.pair_losses import TripletLoss
 from longtail.surrogates.label_indexing import PointFeatures
+from longtail.surrogates.low_rank import LowRankProjection
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.transfer.block import TransferBlock
 from longtail.transfer.transform import Rectified, Unchanged
@@ -162,12 +168,9 @@ def test_a_surrogate_that_says_so_is_given_the_texts_of_labels(says_so):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_encoded_points_are_finite(value):
-    class Encodes(BagEncoder):
-        def encode(self, bags, n_threads=1):
-            return np.full_like(super().encode(bags, n_threads), value)
-
+    learnt = encoded(lambda vectors: BagEncoder(np.full_like(vectors, value)))
     with pytest.raises(InputError, match="What `encode` of the trained encoder returned holds NaN"):
-        fit(surrogate=Learns(encoded(Encodes)))
+        fit(surrogate=Learns(learnt))
 
 
 def test_an_encoder_that_was_trained_on_is_looked_at():
@@ -330,11 +333,15 @@ class FindsOtherwise:
         return self.inner.to_arrays()
 
 
+class Searches(BuildsOtherwise):
+    """One that asks the structure for negatives."""
+
+    mine = NearestLabels.mine
+
+
 def searching(change):
     """Return a sampler whose index of labels answers otherwise."""
-    return BuildsOtherwise(
-        change=lambda built: {"label_index": FindsOtherwise(built.label_index, change)}
-    )
+    return Searches(change=lambda built: {"label_index": FindsOtherwise(built.label_index, change)})
 
 
 @pytest.mark.parametrize(
@@ -369,19 +376,14 @@ def test_an_index_of_somebody_elses_may_find_long_integers():
 
 
 @pytest.mark.parametrize("change", [lambda v: v[:-1], lambda v: v[:, 0], lambda _: None])
-def test_features_have_a_row_a_point(change):
-    class Encodes(BagEncoder):
-        def encode(self, bags, n_threads=1):
-            return change(super().encode(bags, n_threads))
-
-    class EncodesUnit(UnitBagEncoder):
-        def encode(self, bags, n_threads=1):
-            return change(super().encode(bags, n_threads))
-
+def test_features_have_a_row_a_point(change, monkeypatch):
+    for kind in (BagEncoder, UnitBagEncoder):  # as a graph of ONNX of somebody else's might
+        encode = kind.encode
+        monkeypatch.setattr(kind, "encode", lambda *args, of=encode: change(of(*args)))
     message = r"`encode` of the trained encoder must return float32 \(40, .* got"
     with pytest.raises(InputError, match=message):
-        fit(surrogate=Learns(encoded(Encodes)))
-    learnt = Learns(lambda features, _: EncodesUnit(np.ones((features.shape[1], 4), np.float32)))
+        fit(surrogate=Learns(encoded()))
+    learnt = Learns(lambda features, _: UnitBagEncoder(np.ones((features.shape[1], 4))))
     with pytest.raises(InputError, match=message):
         Slice(vectors=learnt, n_threads=1).fit(TEXTS, LABELS)
 
@@ -606,3 +608,236 @@ def test_a_scorer_that_no_folder_can_hold_is_not_saved(tmp_path):
     with pytest.raises(InputError, match="an OwnScorer, which a model folder could not be opened"):
         model.save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+class OwnAnswers(BagEncoder):
+    """An encoder whose vectors are not those of its arrays alone."""
+
+    def encode(self, bags, n_threads=1):
+        return 1 + super().encode(bags, n_threads)
+
+
+class OwnLayer(Rectified):
+    """A transform that is not what its arrays say alone."""
+
+    def apply(self, features, n_threads=1):
+        return -super().apply(features, n_threads)
+
+
+class OwnLogits(LabelVectors):
+    """Classifiers that score otherwise than by their vectors."""
+
+    def logits(self, features, labels, n_threads=1):
+        return -super().logits(features, labels, n_threads)
+
+
+class OwnRanker(Ranker):
+    """A re-ranker that scores otherwise than by its parts."""
+
+    def logits(self, bags, labels, n_threads=1):
+        return -super().logits(bags, labels, n_threads)
+
+
+class OwnUnit(UnitBagEncoder):
+    """The same of unit vectors."""
+
+    def encode(self, bags, n_threads=1):
+        return -super().encode(bags, n_threads)
+
+
+def of_own_ranker(data, _):
+    return OwnRanker(**vars(ranking()(data, _)))
+
+
+OWN_LOGITS = OwnLogits(np.ones((2, 4)), np.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"surrogate": Learns(encoded(OwnAnswers))}, "OwnAnswers has an `encode` of its own"),
+        (
+            {"surrogate": Learns(encoded()), "classifier": Learns(OWN_LOGITS)},
+            "OwnLogits has a `logits` of its own",
+        ),
+        (
+            {
+                "surrogate": Learns(encoded()),
+                "classifier": Learns(LabelVectors(np.ones((2, 4)), np.ones(2))),
+                "transfer": OwnTransfer(OwnLayer(np.eye(4), np.ones(4))),
+            },
+            "OwnLayer has an `apply` of its own",
+        ),
+        (
+            {"surrogate": MetaLabelTask(schedule=BRIEF), "reranker": Learns(of_own_ranker)},
+            "OwnRanker has a `logits` of its own",
+        ),
+    ],
+)
+def test_a_part_whose_code_no_folder_keeps_is_refused(parts, message):
+    with pytest.raises(InputError, match=f"{message}, of which a model folder keeps nothing"):
+        fit(**parts)
+
+
+def test_vectors_whose_code_no_folder_keeps_are_refused():
+    learnt = Learns(lambda features, _: OwnUnit(np.ones((features.shape[1], 4), np.float32)))
+    with pytest.raises(InputError, match="OwnUnit has an `encode` of its own"):
+        Slice(vectors=learnt, n_threads=1).fit(TEXTS, LABELS)
+
+
+def test_a_part_may_have_further_methods(tmp_path):
+    class Further(BagEncoder):
+        def __post_init__(self):
+            super().__post_init__()
+
+        def nearest(self):
+            return self.token_vectors
+
+        def to_arrays(self):
+            return dict(super().to_arrays())
+
+    model = fit(surrogate=Learns(encoded(Further)))
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").predict("wine", k=1)
+
+
+@pytest.mark.parametrize("n_learners", [1, 2])
+def test_a_scorer_that_derives_from_another_is_not_saved_as_that(n_learners, tmp_path):
+    class Reversed(DeepXMLScorer):
+        def top_k(self, bags, k, n_threads=1):
+            ids, scores = super().top_k(bags, k, n_threads)
+            return ids[:, ::-1].copy(), -scores[:, ::-1]
+
+    class Own(DeepXML):
+        def learn_one(self, data, held_out, run):
+            return Reversed(**vars(super().learn_one(data, held_out, run)))
+
+    parts = {"surrogate": MetaLabelTask(schedule=BRIEF), "n_learners": n_learners}
+    model = Own(**parts, n_threads=1).fit(TEXTS, LABELS)
+    assert model.predictor_.predict("wine", k=1)
+    with pytest.raises(InputError, match="Reversed has a `top_k` of its own"):
+        model.save(tmp_path / "model")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithSettings(NearestLabels):
+    """A sampler with settings of its own, and with one out of an array."""
+
+    size: int = np.int64(5)
+    temperature: float = 0.5
+    weights: Any = field(default_factory=lambda: np.ones(3))
+
+    def mine(self, shortlister, features, labels, *, seed, n_threads):
+        return shortlister.query(features, n_threads)[0]
+
+
+@pytest.mark.parametrize("sizes", [None, ShortlistSizes(size=4)])
+def test_a_sampler_may_have_settings_that_no_folder_knows(sizes, tmp_path):
+    brief = MetaLabelTask(schedule=BRIEF)
+    model = fit(surrogate=brief, negatives=WithSettings(), prediction_sizes=sizes)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded.scorer.shortlister.settings.size == (5 if sizes is None else 4)
+    assert loaded.predict(TEXTS, k=2) == model.predictor_.predict(TEXTS, k=2)
+
+
+def test_an_index_of_somebody_elses_finds_negatives_and_longtails_answers(tmp_path):
+    sampler = searching(lambda ids, near: (ids[:, ::-1], -near[:, ::-1]))
+    model = fit(surrogate=MetaLabelTask(schedule=BRIEF), negatives=sampler)
+    assert isinstance(model.predictor_.scorer.shortlister.label_index, ExactIndex)
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").predict(TEXTS, k=2) == model.predictor_.predict(TEXTS, k=2)
+
+
+def test_an_index_that_derives_from_longtails_is_looked_at():
+    class Far(ExactIndex):
+        def query(self, queries, k):
+            ids, near = super().query(queries, k)
+            return ids + 10**8, near
+
+    class Builds(Searches):
+        def _index(self, vectors, seed, n_threads):
+            return Far(vectors)
+
+    with pytest.raises(InputError, match="must return rows from 0 to 1"):
+        fit(surrogate=MetaLabelTask(schedule=BRIEF), negatives=Builds())
+
+
+def test_an_index_says_what_its_rows_are():
+    class Nameless(FindsOtherwise):
+        def to_arrays(self):
+            return {"rows": self.inner.to_arrays()["vectors"]}
+
+    sampler = Searches(change=lambda built: {"label_index": Nameless(built.label_index, None)})
+    with pytest.raises(InputError, match="`to_arrays` of Nameless must have `vectors`"):
+        fit(surrogate=MetaLabelTask(schedule=BRIEF), negatives=sampler)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"surrogate": MetaLabelTask(schedule=BRIEF)},
+        {"surrogate": LowRankProjection(schedule=BRIEF)},
+        {"surrogate": Learns(encoded()), "fine_tune": True},
+        {"surrogate": Learns(encoded()), "reranker": True},
+    ],
+)
+@pytest.mark.parametrize("found", [None, torch.nn.Linear(2, 2)])
+def test_what_is_no_network(found, parts):
+    class Networks(BagOfTokens):
+        def network(self, *args, **kwargs):
+            return found
+
+    features = Networks(dimension=4)
+    if "reranker" in parts:
+        parts = parts | {"reranker": Reranker(architecture=features, from_first=False)}
+    with pytest.raises(InputError, match="`network` must return an object that has dimension, "):
+        fit(features=features, **parts)
+
+
+def test_features_of_doubles_are_taken():
+    class Doubles(BagOfTokens):
+        def network(self, *args, **kwargs):
+            network = super().network(*args, **kwargs)
+            forward = network.forward
+            network.forward = lambda points: forward(points).double()
+            return network
+
+    model = fit(features=Doubles(dimension=16), surrogate=MetaLabelTask(schedule=BRIEF))
+    assert model.predictor_.predict("wine", k=1)[0][0] == "drink"
+
+
+def test_a_transform_is_made_of_arrays():
+    own = LabelVectors(np.ones((2, 4)), np.ones(2))
+    layer = torch.nn.Linear(4, 4)
+    found = Rectified(layer.weight, layer.bias)
+    with pytest.raises(InputError, match=r"a Parameter and a Parameter. Make it of numpy's arrays"):
+        fit(surrogate=Learns(encoded()), classifier=Learns(own), transfer=OwnTransfer(found))
+
+
+def test_batches_of_somebody_elses():
+    class Twice(ShortlistTraining):
+        def batches(self, *args):
+            return TwiceAnEpoch(super().batches(*args))
+
+    class TwiceAnEpoch:
+        def __init__(self, inner):
+            self.inner, self.labels = inner, inner.labels
+
+        def n_batches(self):
+            return 2 * self.inner.n_batches()
+
+        def epoch(self, random):
+            yield from self.inner.epoch(random)
+            yield from self.inner.epoch(random)
+
+        def state(self):
+            return self.inner.state()
+
+    told = []
+    hears = SimpleNamespace(on_stage=Mock(), on_epoch=Mock(), on_batch=lambda *of: told.append(of))
+    parts = {"surrogate": MetaLabelTask(schedule=BRIEF)}
+    classifier = ShortlistedOneVsAll(training=Twice(schedule=BRIEF))
+    model = DeepXML(**parts, classifier=classifier, n_threads=1)
+    model.fit_dataset(Dataset.of(TEXTS, LABELS), callbacks=[hears])
+    assert [total for stage, _, total, _ in told if stage == "module IV"] == 4 * [4]

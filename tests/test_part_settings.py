@@ -24,6 +24,7 @@ from longtail.recipes.own_parts import check_parts
 from longtail.row_store import RowStore
 from longtail.siamese.pair_losses import ProbabilisticContrast
 from longtail.surrogates.meta_label_task import MetaLabelTask
+from longtail.training.optimisers import RowwiseAdagrad
 from longtail.training.schedule import Schedule
 from longtail.transfer.block import TransferBlock
 from longtail.transfer.bounded_residual import BoundedResidual
@@ -109,6 +110,19 @@ FOUR = ShortlistTraining(schedule=BRIEF, n_random=4)
             {"classifier": ShortlistedOneVsAll(training=replace(FOUR, neighbourhood_size=-1))},
             r"classifier\.training\.neighbourhood_size must be between 0 and",
         ),
+        (
+            {"surrogate": MetaLabelTask(schedule=5)},
+            r"surrogate\.schedule must be a schedule, such as Schedule\(epochs=20, .* got 5",
+        ),
+        (
+            {"classifier": ShortlistedOneVsAll(training=replace(FOUR, schedule=Schedule))},
+            r"classifier\.training\.schedule must be a schedule, .* got <class",
+        ),
+        (
+            {"features": BagOfTokens(make_optimiser=RowwiseAdagrad(torch.zeros(1, 1)))},
+            r"features\.make_optimiser must be a class or a function, got <",
+        ),
+        ({"features": BagOfTokens(make_optimiser=None)}, "must be a class or a function, got None"),
         (
             {"features": KimCNN(widths="345")},
             r"features\.widths must be a tuple of whole numbers, got '345'",

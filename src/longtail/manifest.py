@@ -8,9 +8,11 @@ import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from longtail import __version__
 from longtail.array_file import read_header
-from longtail.errors import RETRAIN, InputError, ModelFolderError
+from longtail.errors import RETRAIN, InputError, ModelFolderError, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -195,9 +197,19 @@ def as_json(what: str, content: Mapping[str, Any]) -> str:
     longtail.errors.InputError: The manifest cannot be saved as JSON: ...
     """
     try:
-        return json.dumps(dict(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        text = json.dumps(
+            dict(content), indent=2, ensure_ascii=False, allow_nan=False, default=_as_python
+        )
     except (TypeError, ValueError) as error:
         raise InputError(f"{what} cannot be saved as JSON: {error}.") from error
+    return text + "\n"
+
+
+def _as_python(value: Any) -> Any:
+    """Return one of numpy's numbers as Python's: settings out of a range of numpy's are such."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{named(value)} is no JSON value")
 
 
 def read_json(path: Path) -> Document:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from longtail.training.batches import AllLabels, SharedPool
+    from longtail.training.batches import LabelledBatches
     from longtail.training.one_vs_all import FeatureNetwork
     from longtail.training.optimisers import RowOptimiser
     from longtail.training.run import TrainingRun
@@ -73,7 +73,7 @@ class ClassifierTraining:
         self,
         network: FeatureNetwork,
         block: TransferBlock,
-        batches: SharedPool | AllLabels,
+        batches: LabelledBatches,
         run: TrainingRun,
         stage: str,
         start: LabelVectors | None = None,

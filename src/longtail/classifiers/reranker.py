@@ -12,6 +12,7 @@ from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.scorers.deepxml import Ranker
 from longtail.scorers.fusion import ROWS_AT_ONCE
 from longtail.scorers.ranking import best_first
+from longtail.training.one_vs_all import check_network
 from longtail.transfer.bounded_residual import BoundedResidual
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class Reranker:
             run.within("re-ranker "),
             start=first.encoder if self.from_first else None,
         )
+        check_network(network)
         block = self.transfer.block(network.dimension, run.torch_device)
         batches = self.training.batches(data.labels, confused, features, run)
         if self.from_first:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.scorers.label_vectors import LabelVectors
+    from longtail.training.batches import LabelledBatches
     from longtail.training.one_vs_all import FeatureNetwork
     from longtail.training.run import TrainingRun
     from longtail.transfer.block import TransferBlock
@@ -68,7 +69,7 @@ class ShortlistTraining(ClassifierTraining):
         shortlists: NDArray[np.int32],
         features: NDArray[np.float32],
         run: TrainingRun,
-    ) -> SharedPool:
+    ) -> LabelledBatches:
         """Return batches of the training points, similar ones by `features` together."""
         groups = None
         if self.neighbourhood_size:

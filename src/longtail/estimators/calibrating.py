@@ -28,6 +28,12 @@ def calibrated(
     Where there are none, from parts of those that it has seen: see `asked_in_part`.
     All answers to points without labels are wrong; nothing else is learnt from these.
     """
+    missing = [name for name in ("top_k", "to_arrays", "config") if not hasattr(scorer, name)]
+    if missing:
+        raise InputError(
+            "`_learn` of a recipe must return a scorer, such as those in longtail.scorers; "
+            f"{named(scorer)} has no {', '.join(missing)}."
+        )
     points = unseen_if_any(held_out, seen).points
     k = n_calibrated(points.labels)
     n_labels = points.labels.shape[1]

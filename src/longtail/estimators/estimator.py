@@ -333,7 +333,7 @@ class LabelEstimator(AnsweringEstimator):
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """Train on `data`; choose weights, if any, on `held_out`, which may be empty."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no `_learn` that returns a scorer.")
 
     def save(self, path: str | Path) -> None:
         """Save as a folder that `longtail.load` reads; see `Predictor.save`.

@@ -45,8 +45,8 @@ def json_value(value: Any) -> Any:
         return _json_value(value)
     except RecursionError as error:
         raise InputError(
-            f"{named(value, first=True)} holds itself, so it cannot be written down as a setting. "
-            "Leave that reference out."
+            f"{named(value, first=True)} holds itself, or something that does, such as a logger, "
+            "so it cannot be written down as a setting. Leave that reference out."
         ) from error
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields, is_dataclass
+from inspect import signature
 from numbers import Integral, Real
 from os import PathLike
 from types import MappingProxyType
@@ -13,7 +14,7 @@ import numpy as np
 
 from longtail.compiled.checks import MOST_SEARCHED
 from longtail.data.input_notes import warn
-from longtail.errors import InputError
+from longtail.errors import InputError, is_ours
 from longtail.scorers.energy_inference import MOST_STEPS
 from longtail.training.run import checked_device
 
@@ -138,6 +139,13 @@ def _check_kind(name: str, value: object, kind: str) -> None:
     is_switch = isinstance(value, bool) and bool not in allowed  # True is a number to Python
     if kind in _KINDS and (is_switch or not isinstance(value, allowed)):
         raise InputError(f"{name} must be {words}, got {value!r}.")
+    if kind == "Schedule" and (isinstance(value, type) or not hasattr(value, "rate_at")):
+        raise InputError(
+            f"{name} must be a schedule, such as Schedule(epochs=20, learning_rate=0.05), got "
+            f"{value!r}."
+        )
+    if kind.startswith("Callable[") and not callable(value):
+        raise InputError(f"{name} must be a class or a function, got {value!r}.")
 
 
 def check_min_df(estimator: LabelEstimator, n_points: int) -> None:
@@ -189,6 +197,8 @@ def check_settings(estimator: LabelEstimator) -> None:
     >>> from longtail.estimators.limits import check_settings
     >>> check_settings(Astec(dimension=64))
     """
+    _check_defaults(estimator)
+    _check_constructor(estimator)
     _check_values("", estimator)
     checked_device(estimator.device)
     estimator.check()
@@ -213,23 +223,63 @@ def check_values_of_part(name: str, part: Any) -> None:
         ...
     longtail.errors.InputError: features.dropout must be between 0.0 and 0.99, got 1.5.
     """
-    is_ours = type(part).__module__.partition(".")[0] == "longtail"
-    if not is_ours or isinstance(part, type) or not is_dataclass(part):
+    if isinstance(part, type) or not is_dataclass(part):
+        return
+    _check_defaults(part)
+    if not is_ours(type(part)):
         return
     _check_values(f"{name}.", part)
     for field in fields(part):
         check_values_of_part(f"{name}.{field.name}", getattr(part, field.name, None))
 
 
+def _check_defaults(holder: Any) -> None:
+    """Raise InputError for a default that a class derived from ours has written, and nobody reads.
+
+    The constructor of a dataclass gives its fields the defaults that the decorator has found.
+    """
+    kind = type(holder)
+    for field in fields(holder):
+        lost, value = getattr(kind, field.name, field.default), getattr(holder, field.name, None)
+        if lost is not field.default and lost is not value and not hasattr(lost, "__get__"):
+            raise InputError(
+                f"{kind.__name__} has {field.name} = {lost!r}, but its constructor sets "
+                f"{value!r}. Write {_decorator(kind)} above the class, and the type behind the "
+                f"name: {field.name}: {field.type} = {lost!r}."
+            )
+
+
+def _check_constructor(estimator: LabelEstimator) -> None:
+    """Raise InputError for parameters that neither a copy nor a model folder would have."""
+    kind, known = type(estimator), {field.name for field in fields(estimator)}
+    parameters = signature(kind).parameters.values()
+    others = [p.name for p in parameters if p.name not in known and "VAR" not in p.kind.name]
+    if others:
+        raise InputError(
+            f"The constructor of {kind.__name__} takes {others[0]}, which is no field of a "
+            "dataclass, so that copies for a search would lose it. Leave the constructor out, "
+            f"write {_decorator(kind)} above the class, and {others[0]} with its type and default "
+            "into it."
+        )
+
+
+def _decorator(kind: type[Any]) -> str:
+    """Return what makes a dataclass of a class that derives from one of ours."""
+    is_frozen = kind.__dataclass_params__.frozen
+    return f"@dataclass(kw_only=True, {'frozen=True' if is_frozen else 'eq=False, repr=False'})"
+
+
 def _check_values(within: str, holder: Any) -> None:
     """Raise InputError unless each setting is of its kind and in its range."""
+    ours: Any = next(kind for kind in type(holder).__mro__ if is_ours(kind))
+    known = {field.name for field in fields(ours)}
     for field in fields(holder):
         value = getattr(holder, field.name, None)
         kind = str(field.type)  # as it is written in the class, such as "int | None"
-        if value is not None or kind in _KINDS:
+        if value is not None or "None" not in kind:
             _check_kind(within + field.name, value, kind.removesuffix(" | None"))
-        if field.name not in LIMITS or value is None:
-            continue
+        if field.name not in LIMITS or field.name not in known or value is None:
+            continue  # a user's recipe may have settings of its own by these names
         least, greatest = LIMITS[field.name]
         if not least <= value <= greatest or math.isnan(value):
             raise InputError(

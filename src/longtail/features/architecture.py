@@ -32,7 +32,8 @@ class FeatureArchitecture(Protocol):
     ) -> FeatureNetwork:
         """Return what will learn to predict `targets`.
 
-        `start`, if any, is an encoder of this architecture to start from.
+        `start`, if any, is an encoder of this architecture to start from. Its arrays are copied,
+        for it may be part of the model: a re-ranker starts from the first network's.
         """
         ...
 

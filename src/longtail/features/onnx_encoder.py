@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from longtail.errors import needs_extra
+from longtail.errors import InputError, needs_extra
 from longtail.features.text_pieces import PiecesOfTexts
 from longtail.features.transformer_encoder import in_batches
 
@@ -26,10 +26,11 @@ IDS, IS_PIECE = "ids", "is_piece"  # what the graph calls its inputs
 
 @dataclass(frozen=True, eq=False)
 class OnnxEncoder:
-    """Texts to unit vectors, by the graph of a transformer (https://onnx.ai).
+    """Texts to vectors, by the graph of a transformer or another network (https://onnx.ai).
 
-    Made of a `TransformerEncoder` by `longtail.features.onnx_export.to_onnx`. It needs the
-    packages ``onnxruntime`` and ``tokenizers`` to answer.
+    Made of a `TransformerEncoder` by `longtail.features.onnx_export.to_onnx`, of unit vectors then;
+    or of any network that ``torch.onnx.export`` can write, with the inputs ``ids`` and
+    ``is_piece``. It needs the packages ``onnxruntime`` and ``tokenizers`` to answer.
 
     Parameters
     ----------
@@ -71,9 +72,22 @@ class OnnxEncoder:
         return in_batches(bags, self.dimension, self.vectors, n_threads)
 
     def vectors(self, texts: list[str]) -> NDArray[np.float32]:
-        """Return the vectors of a batch."""
+        """Return the vectors of a batch.
+
+        Raises
+        ------
+        InputError
+            If the graph is one of a user's, and gives others.
+        """
         ids, is_piece = self.pieces.of(texts)
         found: list[NDArray[np.float32]] = self.session.run(None, {IDS: ids, IS_PIECE: is_piece})
+        shape = (len(texts), self.dimension)
+        if found[0].shape != shape:
+            raise InputError(
+                f"The graph of ONNX gives {found[0].shape} for {len(texts)} texts, but must give "
+                f"{shape}, a row for each. Export it with the first axis free, and say its "
+                "`dimension`."
+            )
         return found[0]
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.errors import InputError
+from longtail.errors import InputError, is_ours
 from longtail.index.exact import EXACT_BELOW, ExactIndex
 from longtail.index.graph import DEFAULT_NEIGHBOURS, GraphIndex
 from longtail.kernels.arrays import read_only
@@ -75,6 +75,11 @@ def built_index(
 def n_rows_of(index: VectorIndex) -> int:
     """Return how many rows an index finds: in a graph, equal ones share a vector.
 
+    Raises
+    ------
+    InputError
+        If an index of somebody else's says nothing of its rows.
+
     Examples
     --------
     >>> import numpy as np
@@ -84,6 +89,11 @@ def n_rows_of(index: VectorIndex) -> int:
     3
     """
     arrays = index.to_arrays()
+    if "vectors" not in arrays:
+        raise InputError(
+            f"`to_arrays` of {type(index).__name__} must have `vectors`, the rows that it finds: a "
+            f"model folder makes an index of longtail's of them. It has {', '.join(arrays)}."
+        )
     return len(arrays.get("members", arrays["vectors"]))
 
 
@@ -148,7 +158,7 @@ def found_by(
     [[0], [1]]
     """
     found = index.query(queries, k)
-    if isinstance(index, GraphIndex | ExactIndex):
+    if is_ours(type(index)):
         return found
     ids, similarities = (np.asarray(part) for part in found)
     n_rows = n_rows_of(index)

@@ -6,7 +6,7 @@ mines hard negatives for training and shortlists labels at prediction.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from longtail.clustering.k_means import spherical_k_means
 from longtail.data.csr import fits_rows, is_within
 from longtail.data.rows import binary, unit_vectors
-from longtail.errors import InputError, require_positive
+from longtail.errors import InputError, is_ours, require_positive
 from longtail.held_arrays import hold_read_only
 from longtail.index.exact import ExactIndex
 from longtail.index.stored import built_index, found_by, index_from_arrays, n_rows_of
@@ -299,7 +299,7 @@ class LabelShortlister:
 
     def resized(self, sizes: ShortlistSizes) -> LabelShortlister:
         """Return a shortlister over the same vectors that looks at no more than `sizes`."""
-        own = asdict(self.settings)
+        own = self._settings()
         smaller = {name: min(own[name], most) for name, most in asdict(sizes).items()}
         return self.from_parts(self.config() | {"shortlist": own | smaller}, self.to_arrays())
 
@@ -327,7 +327,17 @@ class LabelShortlister:
 
     def config(self) -> dict[str, Any]:
         """Return the rest as JSON values."""
-        return {"shortlist": asdict(self.settings), "n_labels": self.n_labels}
+        return {"shortlist": self._settings(), "n_labels": self.n_labels}
+
+    def _settings(self) -> dict[str, Any]:
+        """Return those of `NearestLabels`: what derives from that may have others besides."""
+        return {own.name: getattr(self.settings, own.name) for own in fields(NearestLabels)}
+
+    def as_loaded(self) -> LabelShortlister:
+        """Return it as a model folder holds it: indices of a user's are made longtail's again."""
+        if all(is_ours(type(index)) for index in (self.label_index, self.point_index)):
+            return self
+        return self.from_parts(self.config(), self.to_arrays())
 
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> LabelShortlister:

@@ -33,6 +33,7 @@ from longtail.recipes.own_parts import (
 from longtail.scorers.deepxml import DeepXMLScorer, Ranker
 from longtail.scorers.fusion import ScoreFusion
 from longtail.surrogates.meta_label_task import MetaLabelTask
+from longtail.training.one_vs_all import check_network
 from longtail.transfer.bounded_residual import BoundedResidual
 
 if TYPE_CHECKING:
@@ -293,6 +294,7 @@ class DeepXML(LabelEstimator):
 
     def learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """Train all learners, each as `learn_one` does, and average their scores."""
+        check_parts(self)  # a recipe may have put it together
         return averaged_learners(partial(self.learn_one, data, held_out), self.n_learners, run)
 
     def learn_one(
@@ -343,7 +345,7 @@ class DeepXML(LabelEstimator):
             shortlists = self.negatives.mine(
                 shortlister, features, labels, seed=seed, n_threads=run.n_threads
             )
-        return shortlister, checked_shortlists(shortlists, *labels.shape)
+        return shortlister.as_loaded(), checked_shortlists(shortlists, *labels.shape)
 
     def _block(self, dimension: int, run: TrainingRun) -> TransferBlock:
         """Return a fresh block between intermediate and final features."""
@@ -381,13 +383,15 @@ class DeepXML(LabelEstimator):
     def _trained_on(self, encoder: Encoder, data: TrainingData, run: TrainingRun) -> FeatureNetwork:
         """Return the features that Module I has learnt as what Module IV can train on."""
         try:
-            return self.features.network(data, data.labels, run, start=encoder)
+            network = self.features.network(data, data.labels, run, start=encoder)
         except AttributeError as error:  # it looks for what its own encoders have
             raise InputError(
                 f"fine_tune trains on what the surrogate returned, {named(encoder)}, and "
                 f"{type(self.features).__name__} cannot start from that: {error}. Return an "
                 "encoder of its own kind, or set fine_tune to False."
             ) from error
+        check_network(network)
+        return network
 
     def _reranked(
         self,

@@ -16,6 +16,12 @@ from longtail.blend.relations import LabelRelations
 from longtail.compiled.blended import scorer_around
 from longtail.errors import InputError
 from longtail.estimators.holding_out import shown_to_blend
+from longtail.recipes.own_parts import (
+    check_part,
+    check_siamese,
+    check_unit_encoder,
+    checked_vectors,
+)
 from longtail.siamese.modules import EncodedPairs, LearntModules, search_labels
 from longtail.siamese.networks import Side
 from longtail.surrogates.label_clusters import label_centroids
@@ -68,9 +74,12 @@ class NGAMETraining:
             data = data._replace(label_features=points_as_texts)
         with run.stage("encoder"):
             architecture = self.settings.architecture(data.labels.shape[0])
+            check_part("what `architecture` returns", architecture, ["start"], "a BagArchitecture")
             siamese = architecture.start(data, held_out, run)
+            check_siamese(siamese)
         modules = self._modules(siamese, data, used, watched)
         encoder = siamese.frozen()
+        check_unit_encoder(encoder, data.features.shape[1], siamese.dimension)
         scorer = scorer_around(encoder, self._sources(modules, data, relations))
         shown = shown_to_blend(held_out, data)
         with run.stage("blend"):
@@ -101,7 +110,7 @@ class NGAMETraining:
             corrections = self.settings.encoder_module(n_points).learn(
                 seen, siamese, used, clusters, watched, self.run
             )
-            encoded = _encoded_pairs(siamese)
+            encoded = _encoded_pairs(siamese, n_points, n_labels)
         auxiliary = None
         if corrections is not None and clusters is not None:
             auxiliary = _auxiliary_of_labels(corrections, clusters, encoded.texts, used)
@@ -112,7 +121,7 @@ class NGAMETraining:
             modules = self._classified(module, modules, siamese, used, seen)
             if self.settings.freeze_encoder:
                 return modules
-            return modules._replace(encoded=_encoded_pairs(siamese))
+            return modules._replace(encoded=_encoded_pairs(siamese, n_points, n_labels))
 
     def _auxiliary_clusters(
         self, siamese: SiameseNetwork, data: TrainingData
@@ -177,9 +186,13 @@ class NGAMETraining:
         return Blend.untaught(search, heads, relations, labels, tail=self.settings.tail)
 
 
-def _encoded_pairs(siamese: SiameseNetwork) -> EncodedPairs:
+def _encoded_pairs(siamese: SiameseNetwork, n_points: int, n_labels: int) -> EncodedPairs:
     """Return the vectors of points and label texts by the encoder as it is now."""
-    return EncodedPairs(siamese.vectors(Side.POINTS), siamese.vectors(Side.LABELS))
+    dimension = siamese.dimension
+    return EncodedPairs(
+        checked_vectors(siamese.vectors(Side.POINTS), n_points, dimension),
+        checked_vectors(siamese.vectors(Side.LABELS), n_labels, dimension),
+    )
 
 
 def _taught(

@@ -10,7 +10,7 @@ import numpy as np
 
 from longtail.classifiers.reranker import Reranker
 from longtail.data.point_input import InputKind, PointInput
-from longtail.errors import InputError, named
+from longtail.errors import InputError, named, require_kept_methods
 from longtail.estimators.limits import check_values_of_part
 from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
 from longtail.features.encoder import ENCODERS
@@ -45,11 +45,14 @@ __all__ = [
     "check_parts",
     "check_ranker",
     "check_shortlister",
+    "check_siamese",
     "check_start",
     "check_transform",
+    "check_unit_encoder",
     "checked_features",
     "checked_shortlists",
     "checked_surrogate",
+    "checked_vectors",
 ]
 
 # The seams of DeepXML: what a part must have, and one that is at hand.
@@ -69,6 +72,8 @@ STARTS = ("start_from",), "a TransferBlock"
 # What architectures call how they are trained, and what they start from. All their other whole
 # numbers, truth values, tuples and strings decide what is learnt: a new one cannot be forgotten.
 OF_TRAINING = ("dropout", "learning_rate", "clip", "fine_tune", "texts_at_once", "weights")
+
+MOST_OFF_UNIT = 1e-2  # how much longer than 1 rounding may make a row
 
 
 def check_parts(model: DeepXML) -> None:
@@ -205,12 +210,8 @@ def check_shortlister(found: Any, n_labels: int) -> None:
             f"`build` must return a LabelShortlister, got {named(found)}. Return such as "
             "NearestLabels().build(features, labels, seed=seed, n_threads=n_threads)."
         )
-    if type(found).query is not LabelShortlister.query:
-        raise InputError(
-            f"{type(found).__name__} has a `query` of its own, of which a model folder keeps "
-            "nothing: it holds arrays and no code. Return a LabelShortlister of other vectors or "
-            "settings, or do otherwise in `mine`."
-        )
+    remedy = "Return a LabelShortlister of other vectors or settings, or do otherwise in `mine`."
+    require_kept_methods(found, remedy=remedy)
     if found.n_labels != n_labels:
         raise InputError(
             f"`build` returned a LabelShortlister of {found.n_labels:,} labels, but there are "
@@ -316,6 +317,51 @@ def check_encoder(found: Any, n_tokens: int) -> None:
         )
 
 
+def check_siamese(found: Any) -> None:
+    """Raise InputError unless `SiameseArchitecture.start` returned what can be trained."""
+    members = ("dimension", "pairs", "vectors", "frozen")
+    check_part("what `start` returns", found, members, "a BagNetwork")
+
+
+def checked_vectors(found: Any, n_rows: int, dimension: int) -> NDArray[np.float32]:
+    """Return what `SiameseNetwork.vectors` found, float32 (n_rows, dimension), or raise InputError.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.recipes.own_parts import checked_vectors
+    >>> checked_vectors(np.eye(2), 2, 2).dtype
+    dtype('float32')
+    """
+    shape = (n_rows, dimension)
+    is_array = isinstance(found, np.ndarray) and found.dtype.kind == "f"
+    if not is_array or found.shape != shape:
+        got = f"{found.dtype} {found.shape}" if isinstance(found, np.ndarray) else named(found)
+        raise InputError(
+            f"`vectors` of a siamese network must return float32 {shape}, a row for each point or "
+            f"label, got {got}."
+        )
+    _check_finite("What `vectors` of a siamese network returned", found)
+    longest = float(np.sqrt(np.einsum("ij,ij->i", found, found).max(initial=0.0)))
+    if longest > 1 + MOST_OFF_UNIT:
+        raise InputError(
+            "`vectors` of a siamese network must return rows of length 1, or of zeros, got one of "
+            f"length {longest:.3g}. Divide each row by its length."
+        )
+    return np.ascontiguousarray(found, np.float32)
+
+
+def check_unit_encoder(found: Any, n_tokens: int, dimension: int) -> None:
+    """Raise InputError unless `SiameseNetwork.frozen` returned what a model folder can keep."""
+    check_part("What `frozen` returns", found, ("encode", "dimension"), "UnitBagEncoder")
+    check_encoder(found, n_tokens)
+    if found.dimension != dimension:
+        raise InputError(
+            f"`frozen` returned vectors of {found.dimension} numbers, but those of the network "
+            f"have {dimension}. Return the encoder that `vectors` is made by."
+        )
+
+
 def check_fixed_vectors(found: Any, n_tokens: int) -> None:
     """Raise InputError unless `FixedVectors.learn` returned what a model folder of Slice keeps."""
     if not isinstance(found, UnitBagEncoder):
@@ -331,6 +377,11 @@ def check_transform(found: Any, dimension: int) -> None:
     _check_kept("What `frozen` returns", found, "apply", TRANSFORMS, "Rectified")
     if not isinstance(found, SquareLayer):
         return
+    if not (isinstance(found.matrix, np.ndarray) and isinstance(found.bias, np.ndarray)):
+        raise InputError(
+            f"`frozen` returned {named(found)} of {named(found.matrix)} and {named(found.bias)}. "
+            "Make it of numpy's arrays, such as layer.weight.detach().cpu().numpy()."
+        )
     square = (dimension, dimension)
     if found.matrix.shape != square or found.bias.shape != (dimension,):
         raise InputError(
@@ -348,6 +399,8 @@ def _check_kept(what: str, found: Any, method: str, kinds: Mapping[str, Any], ex
             f"{what} is {named(found)}, which a model folder could not be opened with: it holds "
             f"arrays and no code. Return one of longtail's, such as {example}."
         )
+    remedy = f"Return one of longtail's, such as {example}, whose arrays say all."
+    require_kept_methods(found, method, remedy=remedy)
 
 
 def check_classifier(found: Any, n_labels: int, dimension: int) -> None:
@@ -357,6 +410,7 @@ def check_classifier(found: Any, n_labels: int, dimension: int) -> None:
     """
     if not isinstance(found, LabelVectors):
         raise InputError(f"`learn` of a classifier must return LabelVectors, got {named(found)}.")
+    require_kept_methods(found, remedy="Return LabelVectors whose vectors and biases say all.")
     if found.vectors.shape != (n_labels, dimension) or found.bias.shape != (n_labels,):
         raise InputError(
             f"`learn` of a classifier returned vectors of {found.vectors.shape} and biases of "
@@ -376,6 +430,7 @@ def check_ranker(found: Any, n_tokens: int, n_labels: int) -> None:
     """Raise InputError unless `Reranking.learn` returned what orders all labels of all points."""
     if not isinstance(found, Ranker):
         raise InputError(f"`learn` of a re-ranker must return a Ranker, got {named(found)}.")
+    require_kept_methods(found, remedy="Return a Ranker of parts of longtail's.")
     check_encoder(found.encoder, n_tokens)
     dimension = found.classifier.vectors.shape[-1]
     encoder = found.encoder

@@ -15,7 +15,6 @@ from longtail.data.bags import Bags
 from longtail.data.csr import check_indices
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError, named
-from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.features.transformer import transformer_files
 from longtail.matching.bag_training import BagTraining
 from longtail.matching.cluster_scores import ClusterMatcher, LinearMatcher, NeuralMatcher
@@ -347,10 +346,15 @@ def _check_matcher(found: Any, n_clusters: int, data: TrainingData) -> None:
     if not isinstance(found, LearntMatcher):
         raise InputError(f"`match` must return a LearntMatcher, got {named(found)}.")
     n_points, n_tokens = data.features.shape
-    check_part("the encoder of a LearntMatcher", found.encoder, ["encode"], "UnitBagEncoder(...)")
-    if isinstance(found.encoder, UnitBagEncoder):
-        check_encoder(found.encoder, n_tokens)
-    dimension = found.encoder.dimension
+    members = ["encode", "dimension"]
+    check_part("the encoder of a LearntMatcher", found.encoder, members, "UnitBagEncoder(...)")
+    check_encoder(found.encoder, n_tokens)
+    dimension, arrays = found.encoder.dimension, (found.vectors, found.bias, found.points)
+    if not all(isinstance(array, np.ndarray) for array in arrays):
+        raise InputError(
+            "`match` must return a LearntMatcher of numpy's arrays, got "
+            f"{', '.join(map(named, arrays))}."
+        )
     shapes = found.vectors.shape, found.bias.shape, found.points.shape
     wanted = (n_clusters, dimension), (n_clusters,), (n_points, dimension)
     tokens = None if found.tokens is None else found.tokens.shape

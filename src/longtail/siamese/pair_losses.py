@@ -82,7 +82,7 @@ def checked_slope(
         raise InputError(
             f"The loss that {type(loss).__name__} returns must be a number, got {named(value)}."
         )
-    return float(value), slope.detach()
+    return float(value.detach() if isinstance(value, torch.Tensor) else value), slope.detach()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from longtail.named_parts import joined_parts
 from longtail.training.batches import AllLabels
 from longtail.training.loop import train
 from longtail.training.module_adam import ModuleAdam
+from longtail.training.one_vs_all import check_network
 from longtail.training.schedule import Schedule
 from longtail.transfer.bounded_residual import BoundedResidual
 
@@ -72,6 +73,7 @@ class LowRankProjection:
         n_labels = data.labels.shape[1]
         with run.stage("module I"):
             network = architecture.network(data, data.labels, run)
+            check_network(network)
             task = _RegressionTask(self, network, data.labels, run)
             train(task, AllLabels(data.labels, self.batch_size), self.schedule, run, "module I")
         return architecture.frozen(network), np.full(n_labels, -1, np.int32)

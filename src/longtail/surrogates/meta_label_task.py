@@ -12,7 +12,7 @@ from longtail.surrogates.label_clusters import LabelClusters, meta_labels
 from longtail.training.batches import AllLabels
 from longtail.training.label_table import LabelTable
 from longtail.training.loop import train
-from longtail.training.one_vs_all import OneVsAllTask
+from longtail.training.one_vs_all import OneVsAllTask, check_network
 from longtail.training.optimisers import RowwiseAdagrad
 from longtail.training.schedule import Schedule
 from longtail.transfer.bounded_residual import BoundedResidual
@@ -154,6 +154,7 @@ def classification_task(
         start from small random values. None for the sum, and a start from the targets' log-odds.
     """
     n_points, n_targets = targets.shape
+    check_network(network)
     table = LabelTable(
         n_targets,
         network.dimension,

@@ -26,6 +26,7 @@ __all__ = [
     "AllLabels",
     "Batch",
     "Batches",
+    "LabelledBatches",
     "SharedPool",
     "fitting_batch_size",
     "label_chunks",
@@ -117,6 +118,20 @@ class Batches(Protocol):
 
     def state(self) -> State:
         """Return the live arrays by which later epochs differ, for checkpoints; most have none."""
+        ...
+
+
+class LabelledBatches(Batches, Protocol):
+    """Batches of what labels' classifiers are trained on, which start from how frequent those are.
+
+    Attributes
+    ----------
+    labels : csr_array (n_points, n_labels)
+    """
+
+    @property
+    def labels(self) -> csr_array:
+        """The labels of the training points."""
         ...
 
 

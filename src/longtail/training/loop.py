@@ -12,7 +12,7 @@ from longtail.errors import TrainingError
 from longtail.training.early_stopping import BestEpoch
 from longtail.training.processes import processes, share_of
 from longtail.training.run import EpochReport
-from longtail.training.state import write_state
+from longtail.training.state import check_live, write_state
 from longtail.training.threads import one_ahead
 
 if TYPE_CHECKING:
@@ -107,6 +107,8 @@ def train(
     ------
     TrainingError
         If the loss, or the quality, is not a finite number.
+    InputError
+        If the state of the task is needed, and is not what training changes.
 
     Examples
     --------
@@ -142,6 +144,8 @@ def train(
     def live() -> State:
         return {**task.state(), **batches.state(), **best.state()}
 
+    if run.checkpoints is not None or stopping is not None:
+        check_live(live)
     for epoch in range(_restored(live(), run, stage), schedule.epochs):
         if best.is_long_ago(epoch):
             break

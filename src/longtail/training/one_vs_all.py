@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from longtail.training.batches import Batch
     from longtail.training.label_table import LabelTable
 
-__all__ = ["FeatureNetwork", "FrozenFeatures", "OneVsAllTask"]
+__all__ = ["FeatureNetwork", "FrozenFeatures", "OneVsAllTask", "check_network"]
 
 
 class FeatureNetwork(Protocol):
@@ -156,6 +156,26 @@ class OneVsAllTask:
         return joined_parts(parts, ".")
 
 
+def check_network(found: Any) -> None:
+    """Raise InputError unless `FeatureArchitecture.network` returned what can be trained.
+
+    Examples
+    --------
+    >>> from longtail.training.one_vs_all import check_network
+    >>> check_network(None)
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: `network` must return an object that has dimension, forward, ...
+    """
+    members = ("dimension", "forward", "step", "state")
+    missing = [member for member in members if not hasattr(found, member)]
+    if missing:
+        raise InputError(
+            f"`network` must return an object that has {', '.join(members)}, such as "
+            f"BagOfTokensNetwork; {named(found)} has no {', '.join(missing)}."
+        )
+
+
 def _checked(found: Any, part: object, shape: tuple[int, int]) -> Tensor:
     """Return what `forward` of a network or a block found, or raise InputError."""
     if not isinstance(found, Tensor) or found.shape != shape:
@@ -164,4 +184,4 @@ def _checked(found: Any, part: object, shape: tuple[int, int]) -> Tensor:
             f"`forward` of {type(part).__name__} must return a tensor of {shape}, a row for each "
             f"point of the batch, got {got}."
         )
-    return found
+    return found.float()

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from longtail.errors import InputError, named
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
     from torch import Tensor
 
     State: TypeAlias = Mapping[str, Tensor | NDArray[Any]]
 
-__all__ = ["as_array", "write_state"]
+__all__ = ["as_array", "check_live", "write_state"]
 
 
 def as_array(part: Tensor | NDArray[Any]) -> NDArray[Any]:
-    """Return an array as it is, and a tensor as one in main memory.
+    """Return an array as it is, and a tensor as one in main memory, of float32 if of bfloat16.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
 
     Examples
     --------
@@ -30,8 +38,49 @@ def as_array(part: Tensor | NDArray[Any]) -> NDArray[Any]:
     """
     if isinstance(part, np.ndarray):
         return part
-    array: NDArray[Any] = part.detach().cpu().numpy()
+    if not hasattr(part, "detach"):
+        raise InputError(
+            "`state` must return the live tensors or arrays that training changes, by name, got "
+            f"{named(part)}. Keep a number as a tensor or an array of one."
+        )
+    tensor = part.detach().cpu()
+    is_unknown = str(tensor.dtype) == "torch.bfloat16"  # to numpy
+    array: NDArray[Any] = (tensor.float() if is_unknown else tensor).numpy()
     return array
+
+
+def check_live(read: Callable[[], State]) -> None:
+    """Raise InputError if a state is of copies: what is written into these is lost.
+
+    A training that was resumed would begin anew, and one that stops early end with its last epoch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.training.state import check_live
+    >>> vectors = np.zeros(2)
+    >>> check_live(lambda: {"vectors": vectors})
+    >>> check_live(lambda: {"vectors": vectors.copy()})
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: `state` returns a copy of 'vectors', another one each time. ...
+    """
+    once, again = read(), read()
+    for name, part in once.items():
+        if not hasattr(part, "shape"):
+            as_array(part)  # says that it is no state
+        if math.prod(part.shape) and _place(part) != _place(again.get(name)):
+            raise InputError(
+                f"`state` returns a copy of {name!r}, another one each time. Return the tensor or "
+                "array itself: a training that goes on, or back to its best epoch, writes into it."
+            )
+
+
+def _place(part: Any) -> int | None:
+    """Return where in memory the numbers of an array or a tensor are."""
+    place = part.ctypes.data if isinstance(part, np.ndarray) else getattr(part, "data_ptr", None)
+    found: int | None = place() if callable(place) else place
+    return found
 
 
 def write_state(state: State, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -53,4 +102,5 @@ def write_state(state: State, arrays: Mapping[str, NDArray[Any]]) -> None:
         else:
             import torch  # noqa: PLC0415 - there are tensors, so it is loaded
 
-            part.copy_(torch.from_numpy(values))
+            with torch.no_grad():  # into a parameter, too
+                part.copy_(torch.from_numpy(values))
