@@ -12,6 +12,7 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from longtail.cli.interrupts import nothing_to_lose
+from longtail.cli.quick_imports import quick_imports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -184,7 +185,7 @@ class CommandParser(HintingParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Import the command, then parse."""
         if self._module is not None:
-            with nothing_to_lose():
+            with nothing_to_lose(), quick_imports():
                 command = importlib.import_module(self._module)
             self._module = None
             command.add_arguments(self)

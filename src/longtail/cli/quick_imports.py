@@ -14,7 +14,7 @@ __all__ = ["quick_imports"]
 
 @contextmanager
 def quick_imports() -> Iterator[None]:
-    """Keep Python from collecting garbage meanwhile, by which torch takes a fifth longer to import.
+    """Keep Python from collecting garbage meanwhile, by which imports take a sixth longer.
 
     Nor is what has been imported looked through later, which takes a tenth of a second each time.
     """
