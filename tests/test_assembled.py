@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from longtail.data.assembled import joined, rows_of
+from longtail.data.assembled import joined, moved_up, rows_of
 
 few = settings(max_examples=40, deadline=None)
 
@@ -34,6 +34,19 @@ def test_rows_of(seed, n, n_threads, in_order):
     assert (some.indices.dtype, some.indptr.dtype) == (np.int32, np.int32)
     assert some.has_canonical_format
     np.testing.assert_array_equal(some.toarray(), matrix.toarray()[rows])
+
+
+@few
+@given(st.lists(st.booleans(), min_size=1, max_size=40), st.integers(1, 5))
+def test_moved_up(is_kept, n_at_once):
+    rows = np.flatnonzero(is_kept).astype(np.int32)
+    matrix = np.arange(3 * len(is_kept), dtype=np.float32).reshape(-1, 3)
+    wanted = matrix[rows]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("longtail.data.assembled.ROWS_MOVED", n_at_once)
+        moved = moved_up(matrix, rows)
+    assert np.shares_memory(moved, matrix) or not len(rows)
+    np.testing.assert_array_equal(moved, wanted)
 
 
 @pytest.mark.parametrize("rows", [[0, 1], [1], []])

@@ -279,6 +279,17 @@ def test_equal_rows_share_a_node_and_are_all_found():
     np.testing.assert_allclose(similarities, expected, rtol=1e-6)
 
 
+def test_vectors_given_up_are_not_copied_where_some_are_equal():
+    """Of millions of points, of which a few are equal, the copy was as large as all else."""
+    vectors = unit_rows(4, 60)[[*range(60), 7, *range(20, 40)]]
+    kept, given_up = GraphIndex.build(vectors).to_arrays(), vectors.copy()
+    arrays = GraphIndex.build(given_up, in_place=True).to_arrays()
+    assert np.shares_memory(arrays["vectors"], given_up)
+    assert len(arrays["vectors"]) == 60
+    for name, array in kept.items():
+        np.testing.assert_array_equal(arrays[name], array)
+
+
 def test_tight_clusters_far_apart_can_all_be_reached():
     random = np.random.default_rng(0)
     vectors = np.repeat(unit_rows(4, 30), 60, axis=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import subprocess
 import sys
@@ -114,6 +115,23 @@ def test_the_command_warns_of_what_may_not_fit(place, capsys, tmp_path, monkeypa
     code, _, err = run(capsys, "train", place / "train.jsonl", *options)
     assert code == 0
     assert "longtail: warning: memory may not suffice" in err
+
+
+@pytest.mark.parametrize(
+    ("file", "has_pieces"), [("train.jsonl", True), ("train.jsonl", False), ("sparse.txt", False)]
+)
+def test_the_command_warns_of_more_entries_than_bags_count(
+    place, capsys, tmp_path, monkeypatch, file, has_pieces
+):
+    """Ten million texts of forty words have them; it came to light once all of them were read."""
+    monkeypatch.setattr("longtail.cli.training_costs.MAX_IDS", 3)
+    pieces = ("--set", f"char_ngrams={'3,5' if has_pieces else 'none'}")
+    options = ("--model", tmp_path / "model", "--recipe", "parabel", *pieces)
+    code, _, err = run(capsys, "train", place / file, *options)
+    assert code == 0
+    assert re.search(r"warning: these points have about [\d,]+ entries .* from 3 at most", err)
+    assert ("char_ngrams=none" in err) == has_pieces
+    assert ("word_ngrams=1" in err) == (file == "train.jsonl")
 
 
 def test_a_refusal_is_an_input_error():

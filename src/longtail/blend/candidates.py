@@ -177,6 +177,7 @@ class CandidateSearch:
         n_threads: int,
         n_asked: int | None = None,
         bias: Floats | None = None,
+        in_place: bool = False,
     ) -> CandidateSearch:
         """Index label vectors and training points.
 
@@ -195,6 +196,8 @@ class CandidateSearch:
             building then.
         bias : float32 (n_labels,) or None
             What each label adds to its similarity, when labels are searched.
+        in_place : bool
+            Whether `points` may be written over: a copy of millions might not fit beside them.
         """
         known = np.flatnonzero(label_vectors.any(axis=1)).astype(np.int32)
         known_bias = some_of(as_bias(bias, len(label_vectors)), known)
@@ -205,7 +208,9 @@ class CandidateSearch:
                 label_vectors, known_bias, sizes.beam_size, seed, n_threads, n_asked
             ),
             label_of_row=known,
-            point_index=index_of_points(points, sizes.beam_size, seed, n_threads),
+            point_index=index_of_points(
+                points, sizes.beam_size, seed, n_threads, in_place=in_place
+            ),
             label_starts=labels.indptr,
             label_ids=labels.indices,
             popular=popular_labels(labels, sizes.n_popular),

@@ -72,12 +72,18 @@ def index_of_labels(
     )
 
 
-def index_of_points(vectors: Floats, beam_size: int, seed: int, n_threads: int) -> VectorIndex:
-    """Index the vectors of training points: with fewer edges than labels have."""
+def index_of_points(
+    vectors: Floats, beam_size: int, seed: int, n_threads: int, *, in_place: bool = False
+) -> VectorIndex:
+    """Index the vectors of training points: with fewer edges than labels have.
+
+    With `in_place` the vectors may be written over.
+    """
     return built_index(
         vectors,
         n_neighbours=N_POINT_NEIGHBOURS,
         beam_size=beam_size,
         seed=seed,
         n_threads=n_threads,
+        in_place=in_place,
     )

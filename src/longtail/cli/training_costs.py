@@ -15,6 +15,7 @@ from longtail.costs.memory_check import (
     savings,
 )
 from longtail.costs.of_recipe import costs_of
+from longtail.data.csr import MAX_IDS
 from longtail.errors import TooLargeError
 
 if TYPE_CHECKING:
@@ -43,9 +44,28 @@ def announce(estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool
     estimate = estimate_training(workload, costs, Machine.measured(estimator))
     time_to_take = "" if estimate.seconds is None else f"{time_text(estimate.seconds)} and "
     notice(f"Training will take about {time_to_take}{bytes_text(estimate.memory)} of memory.")
+    if workload.n_nonzero > MAX_IDS:
+        warning(_said_of_entries(workload, is_text=dataset.texts is not None))
     need = memory_need(dataset, estimator, workload)
     if need is not None:
         _warn_of_memory(need, estimator, dataset, workload, ignore_memory=ignore_memory)
+
+
+def _said_of_entries(workload: Workload, *, is_text: bool) -> str:
+    """Say that entries cannot be counted, which else comes to light once all texts are read.
+
+    Trees of labels could learn from them, so that is no error yet.
+    """
+    ways = ["train on fewer points"]
+    if is_text:
+        ways.insert(0, "leave out pairs of words (--set word_ngrams=1)")
+    if n_of_pieces := workload.n_nonzero - workload.n_word_entries:
+        share = f"{n_of_pieces / workload.n_nonzero:.0%} of the entries"
+        ways.insert(0, f"leave out pieces of words (--set char_ngrams=none, {share})")
+    return (
+        f"these points have about {workload.n_nonzero:,} entries of features, and most recipes, "
+        f"the default one among them, learn from {MAX_IDS:,} at most. You can {', or '.join(ways)}."
+    )
 
 
 def _warn_of_memory(

@@ -73,7 +73,8 @@ class Bags(NamedTuple):
         if max(matrix.nnz, matrix.shape[1]) > np.iinfo(np.int32).max:
             raise InputError(
                 f"Bags hold at most 2**31 - 1 entries and columns, got {matrix.nnz} entries and "
-                f"{matrix.shape[1]} columns. Pass fewer rows at a time, or hash the features."
+                f"{matrix.shape[1]} columns. Pass fewer rows at a time, train on fewer points, "
+                "leave out pieces of words (char_ngrams=None), or hash the features."
             )
         return cls(
             matrix.indptr.astype(np.int32, copy=False),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.data.assembled import taken
+from longtail.data.assembled import moved_up, taken
 from longtail.data.csr import fits_rows, is_within
 from longtail.errors import InputError, require_positive
 from longtail.index.biased import as_bias, some_of, with_biased
@@ -106,6 +106,7 @@ class GraphIndex:
         seed: int = 0,
         n_threads: int = 1,
         beam_size: int = DEFAULT_BEAM,
+        in_place: bool = False,
     ) -> GraphIndex:
         """Build the graph of the rows of `vectors`.
 
@@ -133,6 +134,9 @@ class GraphIndex:
             For the building and for later queries.
         beam_size : int, default 160
             See the class.
+        in_place : bool, default False
+            Whether the vectors, a writable float32 array, may be written over: of equal rows the
+            graph keeps one, and else those that are left are copied.
 
         Raises
         ------
@@ -153,7 +157,9 @@ class GraphIndex:
         node_bias = as_bias(bias, len(matrix))
         firsts, *groups = group_equal_rows(matrix, node_bias, n_threads)
         if len(firsts) < len(matrix):
-            matrix, node_bias = taken(matrix, firsts, n_threads), some_of(node_bias, firsts)
+            own = np.asarray(vectors)
+            kept = moved_up(own, firsts) if in_place else taken(matrix, firsts, n_threads)
+            matrix, node_bias = read_only(kept, np.float32), some_of(node_bias, firsts)
         neighbours, entries = GraphBuilder(matrix, node_bias, n_neighbours, seed, n_threads).build()
         parts = (neighbours, with_biased(entries, node_bias), *groups)
         return cls(matrix, *parts, bias=node_bias, beam_size=beam_size, n_threads=n_threads)

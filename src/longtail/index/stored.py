@@ -36,6 +36,7 @@ def built_index(
     beam_size: int,
     seed: int,
     n_threads: int,
+    in_place: bool = False,
 ) -> VectorIndex:
     """Index vectors: by a graph, unless they are few.
 
@@ -49,6 +50,8 @@ def built_index(
     seed, n_threads : int
         Same seed, same index, whatever `n_threads` is, which serves building alone: a query takes
         one thread, for those who ask spread their queries over threads themselves.
+    in_place : bool
+        Whether the vectors may be written over; see `GraphIndex.build`.
 
     Examples
     --------
@@ -67,6 +70,7 @@ def built_index(
         seed=seed,
         n_threads=n_threads,
         beam_size=beam_size,
+        in_place=in_place,
     )
     graph.n_threads = 1
     return graph
