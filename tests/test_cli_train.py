@@ -60,6 +60,7 @@ def test_the_model_keeps_how_it_was_made(place):
         "again: shared space",
     }
     assert list(training["stages"]) == [
+        "tokens",
         "shared space",
         "search",
         "linear",

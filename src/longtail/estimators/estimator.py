@@ -274,8 +274,9 @@ class LabelEstimator(AnsweringEstimator):
     ) -> None:
         """See `_fit_points`."""
         self.reads().check(is_text=dataset.texts is not None)
-        reads = self._reads_of(dataset, run.n_threads)
-        encoded = self._encoded(dataset, reads)
+        with run.stage("features" if dataset.texts is None else "tokens"):
+            reads = self._reads_of(dataset, run.n_threads)
+            encoded = self._encoded(dataset, reads)
         if checkpoints is not None:
             known_by = self._fingerprint(dataset, encoded.features, set_aside)
             folder = checkpoints(fingerprint=known_by)
