@@ -140,6 +140,8 @@ def test_probabilities_are_learnt_from_the_others():
         def top_k(self, bags, k, n_threads=1):
             return ids[:, :k], scores[:, :k]
 
+        to_arrays = config = dict  # it is not saved
+
     features = csr_array(np.eye(200, dtype=np.float32))
     held_out = TrainingData(features, csr_array(truth), set_aside=csr_array(aside))
     found = calibrated(Fixed(), held_out, held_out, 1)
