@@ -48,8 +48,7 @@ def main() -> None:
     print(heading("best labels", *COLUMNS))
     for k in N_BEST:
         known = ids[:, :k] >= 0
-        row = quality(probabilities[:, :k][known].astype(np.float64), is_right[:, :k][known])
-        print(f"| {k} |" + "".join(f" {value:.1f} |" for value in row))
+        tell(str(k), probabilities[:, :k][known], is_right[:, :k][known])
     tell_of_frequencies(train, ids[:, 0], probabilities[:, 0], is_right[:, 0])
     if points.texts is not None:
         tell_of_fragments(model.predictor_, points, arguments.seed)
@@ -71,8 +70,7 @@ def tell_of_frequencies(
     for name, is_one in kinds.items():
         some = is_one & (best >= 0)
         if some.any():
-            row = quality(said[some].astype(np.float64), is_right[some])
-            print(f"| 1 of {name} |" + "".join(f" {value:.1f} |" for value in row))
+            tell(f"1 of {name}", said[some], is_right[some])
 
 
 def tell_of_fragments(predictor: Predictor, points: Dataset, seed: int) -> None:
@@ -88,8 +86,13 @@ def tell_of_fragments(predictor: Predictor, points: Dataset, seed: int) -> None:
         texts = [" ".join(some) for some in fragments]
         ids, probabilities = predictor.predict_topk(texts, 1)
         is_right, known = true_among(ids, points.labels), ids >= 0
-        row = quality(probabilities[known].astype(np.float64), is_right[known])
-        print(f"| 1 of {name} |" + "".join(f" {value:.1f} |" for value in row))
+        tell(f"1 of {name}", probabilities[known], is_right[known])
+
+
+def tell(name: str, said: NDArray[np.float32], is_right: NDArray[np.bool_]) -> None:
+    """Print a row."""
+    row = quality(said.astype(np.float64), is_right)
+    print(f"| {name} |" + "".join(f" {value:.1f} |" for value in row))
 
 
 def quality(said: NDArray[np.float64], is_right: NDArray[np.bool_]) -> list[float]:

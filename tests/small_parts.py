@@ -11,7 +11,11 @@ from longtail import DeepXML
 from longtail.features.bag_encoder import BagEncoder
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.negatives.nearest_labels import NearestLabels
+from longtail.scorers.deepxml import Ranker
+from longtail.scorers.label_vectors import LabelVectors
 from longtail.training.schedule import Schedule
+from longtail.transfer.block import TransferBlock
+from longtail.transfer.transform import Unchanged
 
 TEXTS = ["red wine", "white wine", "fast car", "old car"] * 10
 LABELS = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 10
@@ -61,3 +65,34 @@ def encoded(encoder=BagEncoder, *, n_tokens=0, clusters=(0, 1)):
 
 def fit(**parts):
     return DeepXML(**parts, n_threads=1).fit(TEXTS, LABELS)
+
+
+class Unfrozen(TransferBlock):
+    """A block that says nothing of what becomes of it."""
+
+    def forward(self, features):
+        return features
+
+
+@dataclass
+class OwnTransfer:
+    """A transfer whose trained block is whatever it is."""
+
+    found: Any
+
+    def block(self, dimension, device):
+        block = Unfrozen(dimension, 0.1)
+        if self.found is not Unfrozen:
+            block.__class__ = type("Own", (Unfrozen,), {"frozen": lambda _: self.found})
+        return block
+
+
+def ranking(n_tokens=0, *, n_labels=2, dimension=4, transform=Unchanged()):  # noqa: B008 - never changed
+    """Return what learns a ranker for so many tokens more or fewer, and so many labels."""
+
+    def found(data, _):
+        vectors = np.ones((data.features.shape[1] + n_tokens, 4), np.float32)
+        classifier = LabelVectors(np.ones((n_labels, dimension)), np.ones(n_labels))
+        return Ranker(BagEncoder(vectors), transform, classifier)
+
+    return found

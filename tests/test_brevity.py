@@ -16,6 +16,7 @@ from longtail.blend.score_network import ScoreNetwork, best_labels
 from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
 from longtail.scorers.calibration import Calibration
+from small_comparisons import assert_rows_are_as_alone
 
 COUNTS = np.ones(3)
 
@@ -164,12 +165,7 @@ class TestServing:
 
     def test_one_text_and_a_batch_get_the_same_bits(self, model):
         brief = model.with_scorer(self.with_brevity(model.scorer, self.STRONG))
-        ids, probabilities = brief.predict_topk(self.TEXTS, 3)
-        for i, text in enumerate(self.TEXTS):
-            known = ids[i] >= 0
-            names = [model.label_space.name(label) for label in ids[i][known].tolist()]
-            alone = brief.predict(text, 3)
-            assert alone == list(zip(names, probabilities[i][known].tolist(), strict=True))
+        assert_rows_are_as_alone(brief, self.TEXTS, 3)
 
     def test_it_is_kept(self, model, tmp_path):
         brief = model.with_scorer(self.with_brevity(model.scorer, self.STRONG))

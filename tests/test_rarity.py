@@ -18,6 +18,7 @@ from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
 from longtail.errors import InputError
 from longtail.scorers.ranking import best_first
+from small_comparisons import assert_rows_are_as_alone
 
 N_LABELS = 40
 TAIL = np.linspace(0, 2, N_LABELS, dtype=np.float32)
@@ -141,12 +142,7 @@ class TestServing:
 
     def test_one_text_and_a_batch_get_the_same_bits(self, model):
         told = model.with_scorer(self.with_share(model.scorer, 0.8)[0])
-        ids, probabilities = told.predict_topk(self.TEXTS, 3)
-        for i, text in enumerate(self.TEXTS):
-            known = ids[i] >= 0
-            names = [model.label_space.name(label) for label in ids[i][known].tolist()]
-            alone = told.predict(text, 3)
-            assert alone == list(zip(names, probabilities[i][known].tolist(), strict=True))
+        assert_rows_are_as_alone(told, self.TEXTS, 3)
 
     def test_it_is_kept(self, model, tmp_path):
         told = model.with_scorer(self.with_share(model.scorer, 0.8)[0])

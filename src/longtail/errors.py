@@ -19,7 +19,6 @@ import difflib
 import errno
 import os
 from contextlib import contextmanager
-from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -40,10 +39,8 @@ __all__ = [
     "about_home",
     "did_you_mean",
     "interruptible",
-    "is_ours",
     "named",
     "needs_extra",
-    "require_kept_methods",
     "require_one_of",
     "require_positive",
     "source_name",
@@ -275,62 +272,6 @@ def named(thing: object, *, first: bool = False) -> str:
     is_open = is_open or name == "ndarray"
     article = "an" if is_open else "a"
     return f"{article.capitalize() if first else article} {name}"
-
-
-def is_ours(kind: type) -> bool:
-    """Return whether a class is longtail's, and not a user's or another library's.
-
-    Examples
-    --------
-    >>> from longtail.errors import InputError, is_ours
-    >>> is_ours(InputError), is_ours(ValueError)
-    (True, False)
-    """
-    return str(kind.__module__).partition(".")[0] == "longtail"
-
-
-_AS_KEPT = {"to_arrays", "config", "from_parts"}  # of the way into a model folder and back
-
-
-def require_kept_methods(part: object, *answering: str, remedy: str) -> None:
-    """Raise InputError for a part of a model whose own code would not be in a model folder.
-
-    A folder holds arrays, and longtail's class is made again of them: a model that answered by
-    methods of a user's would answer otherwise once it is loaded.
-
-    Parameters
-    ----------
-    part : object
-        What derives from a class of longtail's may have more methods, but none in place of its.
-    *answering : str
-        Methods that are longtail's, whatever the part derives from.
-    remedy : str
-        What to do instead.
-
-    Examples
-    --------
-    >>> from longtail.errors import Remedy, require_kept_methods
-    >>> mine = {"__module__": "mine", "encode": lambda self: self}
-    >>> Mine = type("Mine", (Remedy,), mine)
-    >>> require_kept_methods(Mine("a", "b"), remedy="Return a Remedy.")
-    >>> require_kept_methods(Mine("a", "b"), "encode", remedy="Return a Remedy.")
-    Traceback (most recent call last):
-        ...
-    longtail.errors.InputError: Mine has an `encode` of its own, of which a model folder keeps ...
-    """
-    kinds = type(part).__mro__
-    own_kinds = list(takewhile(lambda kind: not is_ours(kind), kinds))
-    own = {name for kind in own_kinds for name, it in vars(kind).items() if hasattr(it, "__get__")}
-    ours = {name for kind in kinds if is_ours(kind) for name in vars(kind)}
-    lost = sorted(
-        name for name in own & {*ours, *answering} - _AS_KEPT if not name.startswith("__")
-    )
-    if lost:
-        article = "an" if lost[0][0] in "aeiou" else "a"
-        raise InputError(
-            f"{type(part).__name__} has {article} `{lost[0]}` of its own, of which a model folder "
-            f"keeps nothing: it holds arrays and no code. {remedy}"
-        )
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

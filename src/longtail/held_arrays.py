@@ -9,9 +9,9 @@ import numpy as np
 from longtail.kernels.arrays import read_only
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["hold_read_only", "make_read_only", "read_only_parts"]
+__all__ = ["held_by", "hold_read_only", "make_read_only", "read_only_parts"]
 
 _OWN_OR_MATRICES = ("longtail.", "scipy.sparse.")
 
@@ -79,6 +79,26 @@ def make_read_only(part: object) -> None:
     >>> rows.values.flags.writeable
     False
     """
+    for one in held_by(part, lambda one: type(one).__module__.startswith(_OWN_OR_MATRICES)):
+        if isinstance(one, np.ndarray):
+            one.flags.writeable = False
+
+
+def held_by(part: object, is_opened: Callable[[object], bool]) -> Iterator[Any]:
+    """Yield a part and all that it holds, each once: in tuples, lists, dictionaries and objects.
+
+    Parameters
+    ----------
+    part : object
+    is_opened : callable
+        Tells of which objects the attributes are looked at, too.
+
+    Examples
+    --------
+    >>> from longtail.held_arrays import held_by
+    >>> sorted(one for one in held_by([1, {"two": (2,)}], lambda _: False) if isinstance(one, int))
+    [1, 2]
+    """
     pending: list[Any] = [part]
     seen: set[int] = set()
     while pending:
@@ -86,11 +106,10 @@ def make_read_only(part: object) -> None:
         if id(one) in seen:
             continue
         seen.add(id(one))
-        if isinstance(one, np.ndarray):
-            one.flags.writeable = False
-        elif isinstance(one, (tuple, list)):
+        yield one
+        if isinstance(one, (tuple, list)):
             pending.extend(one)
         elif isinstance(one, dict):
             pending.extend(one.values())
-        elif type(one).__module__.startswith(_OWN_OR_MATRICES):
+        elif is_opened(one):
             pending.extend(getattr(one, "__dict__", {}).values())

@@ -19,8 +19,10 @@ from longtail.compiled.scorer import CompiledScorer
 from longtail.data.label_space import LabelSpace
 from longtail.data.point_input import PointInput
 from longtail.data.vectorizer import TextVectorizer
-from longtail.errors import RETRAIN, InputError, ModelFolderError, named, require_kept_methods
+from longtail.errors import RETRAIN, InputError, ModelFolderError, named
+from longtail.held_arrays import held_by
 from longtail.named_parts import without_prefix
+from longtail.own_classes import require_kept_methods
 from longtail.scorers.annexml import AnnexMLScorer
 from longtail.scorers.calibration import Calibration
 from longtail.scorers.deepxml import DeepXMLScorer
@@ -39,7 +41,7 @@ from longtail.scorers.probabilistic_tree import ProbabilisticTreeScorer
 from longtail.scorers.slice import SliceScorer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -193,27 +195,16 @@ def check_kept(scorer: Scorer, config: Mapping[str, Any]) -> None:
             "holds arrays and no code. Return one of those in longtail.scorers, or keep the model "
             "in memory."
         )
-    for part in _held_by(scorer):
-        answering = "top_k" if part is scorer else "encode"
-        require_kept_methods(part, answering, remedy="Keep the model in memory, or return another.")
+    for part in held_by(scorer, _is_kept):
+        if _is_kept(part):
+            answering = "top_k" if part is scorer else "encode"
+            remedy = "Keep the model in memory, or return another."
+            require_kept_methods(part, answering, remedy=remedy)
 
 
-def _held_by(scorer: Scorer) -> Iterator[object]:
-    """Yield a scorer and all that it has, however deep, which a model folder makes again."""
-    pending: list[Any] = [scorer]
-    seen: set[int] = set()
-    while pending:
-        one = pending.pop()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        if isinstance(one, (tuple, list)):
-            pending.extend(one)
-        elif isinstance(one, dict):
-            pending.extend(one.values())
-        if hasattr(one, "to_arrays"):
-            yield one
-            pending.extend(getattr(one, "__dict__", {}).values())
+def _is_kept(part: object) -> bool:
+    """Tell whether a part of a model has arrays of which a folder makes it again."""
+    return hasattr(part, "to_arrays")
 
 
 def _blend_from(

@@ -119,14 +119,12 @@ def share_for_order(
         return 1.0
     n_right = int(is_right[known].sum())
     n_least = min(n_right, int(known.sum()) - n_right)
-    score, is_first = ranked[known].astype(np.float64), np.zeros(ids.shape)
+    is_first = np.zeros(ids.shape)
     is_first[:, :1] = 1
-    spreads = score.std() or 1.0, added.std()
-    centred = (score - score.mean()) / spreads[0], (added - added.mean()) / spreads[1]
-    design = np.stack([*centred, is_first[known], np.ones(len(score))])
+    design = np.stack([ranked[known], added, is_first[known], np.ones(len(added))])
     of_ranks = np.broadcast_to(counts, ids.shape)[known]
     of_score, of_added, *_ = logistic_weights(design, is_right[known].astype(float), of_ranks)
     if of_score <= 0:
         return 1.0
-    told = -(of_added / spreads[1]) / (of_score / spreads[0])
+    told = -of_added / of_score
     return float(np.clip(1 + (told - 1) * n_least / (n_least + FEW), 0, MOST))

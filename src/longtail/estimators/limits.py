@@ -14,7 +14,8 @@ import numpy as np
 
 from longtail.compiled.checks import MOST_SEARCHED
 from longtail.data.input_notes import warn
-from longtail.errors import InputError, is_ours
+from longtail.errors import InputError
+from longtail.own_classes import is_ours
 from longtail.scorers.energy_inference import MOST_STEPS
 from longtail.training.run import checked_device
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.errors import InputError, is_ours
+from longtail.errors import InputError
 from longtail.index.exact import EXACT_BELOW, ExactIndex
 from longtail.index.graph import DEFAULT_NEIGHBOURS, GraphIndex
 from longtail.kernels.arrays import read_only
+from longtail.own_classes import is_ours
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

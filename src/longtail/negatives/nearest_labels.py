@@ -14,7 +14,7 @@ import numpy as np
 from longtail.clustering.k_means import spherical_k_means
 from longtail.data.csr import fits_rows, is_within
 from longtail.data.rows import binary, unit_vectors
-from longtail.errors import InputError, is_ours, require_positive
+from longtail.errors import InputError, require_positive
 from longtail.held_arrays import hold_read_only
 from longtail.index.exact import ExactIndex
 from longtail.index.stored import built_index, found_by, index_from_arrays, n_rows_of
@@ -22,6 +22,7 @@ from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import merge_shortlists
 from longtail.named_parts import with_prefix, without_prefix
+from longtail.own_classes import is_ours
 from longtail.spares import Spares
 
 if TYPE_CHECKING:

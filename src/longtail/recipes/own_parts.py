@@ -10,7 +10,7 @@ import numpy as np
 
 from longtail.classifiers.reranker import Reranker
 from longtail.data.point_input import InputKind, PointInput
-from longtail.errors import InputError, named, require_kept_methods
+from longtail.errors import InputError, named
 from longtail.estimators.limits import check_values_of_part
 from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
 from longtail.features.encoder import ENCODERS
@@ -19,6 +19,7 @@ from longtail.negatives.nearest_labels import (
     ShortlistSizes,
     check_shortlister_parts,
 )
+from longtail.own_classes import require_kept_methods
 from longtail.scorers.deepxml import Ranker
 from longtail.scorers.label_vectors import LabelVectors
 from longtail.surrogates.meta_label_task import MetaLabelTask

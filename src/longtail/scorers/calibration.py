@@ -10,7 +10,7 @@ import numpy as np
 
 from longtail.kernels.arrays import read_only
 from longtail.kernels.scoring import LEAST_STEP_OF_LOGITS, logistic_rows
-from longtail.metrics.hits import find_hits
+from longtail.metrics.hits import true_among
 from longtail.scorers.sigmoid import sigmoid
 
 if TYPE_CHECKING:
@@ -168,13 +168,11 @@ class Calibration:
         """
         if not len(ids):
             return cls(of_shares=of_shares)
-        right = find_hits(ids, truth, ids.shape[1])
-        is_right = np.zeros(ids.shape, bool)
-        is_right[right.points, right.ranks] = True
         further = [of_wrong for _, of_wrong in wrong]
         none = [np.zeros(of_wrong.shape, bool) for of_wrong in further]
-        every = np.concatenate([scores, *further]), np.concatenate([is_right, *none])
-        return cls.fit(*every, of_shares=of_shares, weights=weights)
+        is_right = np.concatenate([true_among(ids, truth), *none])
+        every = np.concatenate([scores, *further])
+        return cls.fit(every, is_right, of_shares=of_shares, weights=weights)
 
     def as_read(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return what the slope multiplies: scores, or the logarithms of shares; padding stays.
