@@ -15,12 +15,16 @@ def a_run(*callbacks, folder=None, n_threads=1, seed=0):
 
 def on_shortlists(solver, features, labels, shortlists, run):
     """What a `SparseOneVsRest` learns of labels against the points that have them shortlisted."""
-    n_labels = labels.shape[1]
+    return among(solver, features, labels, points_listing(shortlists, labels.shape[1]), run)
+
+
+def among(solver, features, labels, candidates, run):
+    """What it learns of each label against candidates of its own."""
     return solver.learn_among(
         features,
         labels,
-        points_listing(shortlists, n_labels),
-        np.arange(n_labels, dtype=np.int32),
+        candidates,
+        np.arange(labels.shape[1], dtype=np.int32),
         seed=run.seed_for("one versus rest"),
         n_threads=run.n_threads,
     )

@@ -181,40 +181,60 @@ class TestSizes:
         assert votes.any()
 
 
+def confused(search, **settings):
+    starts, labels = search.confused(**settings)
+    return np.split(labels, starts[1:-1])
+
+
 class TestConfused:
     def test_labels_of_near_points_and_popular_ones(self, search, monkeypatch):
         monkeypatch.setattr(candidates, "N_CONFUSED_LABELS", N_LABELS)
         monkeypatch.setattr(candidates, "LEAST_CONFUSED", 0)
-        labels = search.confused()
+        labels = confused(search)
         near = search.point_index.near_rows(32)
         for point in range(0, N_POINTS, 29):
             expected = HAS[near[point][near[point] >= 0]].any(axis=0)
             expected[search.popular] = True
-            np.testing.assert_array_equal(
-                np.sort(labels[point][labels[point] >= 0]), np.flatnonzero(expected)
-            )
+            np.testing.assert_array_equal(np.sort(labels[point]), np.flatnonzero(expected))
 
     def test_only_labels_that_many_near_points_have(self, search, monkeypatch):
         monkeypatch.setattr(candidates, "N_CONFUSED_LABELS", 2)
         monkeypatch.setattr(candidates, "LEAST_CONFUSED", 0)
-        labels = replace(search, popular=np.array([0])).confused()
+        labels = confused(replace(search, popular=np.array([0])))
         near = search.point_index.near_rows(32)
-        assert labels.shape == (N_POINTS, 3)
+        assert len(labels) == N_POINTS
         for point in range(0, N_POINTS, 29):
             counts = HAS[near[point][near[point] >= 0]].sum(axis=0)
-            chosen = [label for label in labels[point][1:].tolist() if label >= 0]
-            assert counts[chosen].min() >= np.sort(counts)[-3]
+            assert len(labels[point]) <= 3
+            assert counts[labels[point][1:]].min() >= np.sort(counts)[-3]
+
+    def test_popular_ones_of_so_many_points_alone(self, search, monkeypatch):
+        monkeypatch.setattr(candidates, "N_CONFUSED_LABELS", 0)
+        monkeypatch.setattr(candidates, "LEAST_CONFUSED", 0)
+        monkeypatch.setattr(candidates, "MOST_FAR", N_POINTS // 2)
+        monkeypatch.setattr(candidates, "_POINTS_AT_ONCE", 16)
+        labels = confused(search, seed=3)
+        with_popular = np.array([len(own) > 0 for own in labels])
+        assert 0.3 < with_popular.mean() < 0.7
+        for own in labels:
+            assert len(own) == 0 or own.tolist() == search.popular.tolist()
+        others = confused(search, seed=4)
+        assert (with_popular != [len(own) > 0 for own in others]).any()
 
     def test_some_are_drawn_where_near_points_have_few(self, search, monkeypatch):
         monkeypatch.setattr(candidates, "LEAST_CONFUSED", N_LABELS - 1)
-        labels = search.confused(seed=1)
-        assert ((labels >= 0).sum(axis=1) >= N_LABELS - 1).all()
-        assert all(len(set(row[row >= 0].tolist())) == (row >= 0).sum() for row in labels)
-        others = search.confused(seed=2)
-        assert (labels != others).any()
+        labels = confused(search, seed=1)
+        assert all(len(set(own.tolist())) == len(own) >= N_LABELS - 1 for own in labels)
+        others = confused(search, seed=2)
+        assert any(
+            own.tolist() != other.tolist() for own, other in zip(labels, others, strict=True)
+        )
 
-    def test_threads_change_nothing(self, search):
-        np.testing.assert_array_equal(search.confused(1), search.confused(2))
+    def test_threads_and_parts_change_nothing(self, search, monkeypatch):
+        whole = search.confused(1, seed=5)
+        monkeypatch.setattr(candidates, "_POINTS_AT_ONCE", 7)
+        for part, own in zip(whole, search.confused(2, seed=5), strict=True):
+            np.testing.assert_array_equal(part, own)
 
 
 class TestArrays:

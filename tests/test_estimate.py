@@ -581,6 +581,16 @@ MILLION = Workload(
     n_word_entries=5_000_000,
     n_label_entries=35_390_539,
 )
+# The last two parts of the paths of files in Debian's packages, and the packages.
+PATHS = Workload(
+    n_points=1_000_000,
+    n_features=800_000,
+    n_labels=53_228,
+    n_nonzero=41_933_112,
+    n_label_pairs=1_111_961,
+    n_word_entries=8_403_651,
+    n_label_entries=1_384_263,
+)
 PEAKS = [
     ("parabel", {}, EURLEX, 397),
     ("parabel", {}, DEPENDS_WORDS, 705),
@@ -618,6 +628,7 @@ CLOSER_PEAKS = [
     ("longtail", {}, DEPENDS, 776),
     ("longtail", {}, RELATED, 1016),
     ("longtail", {}, MILLION, 4658),
+    ("longtail", {"dimension": 64, "epochs": 1}, PATHS, 1801),
 ]
 
 

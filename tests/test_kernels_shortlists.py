@@ -14,7 +14,8 @@ from longtail.kernels.shortlists import points_of_listed
 def test_points_of_listed(seed, n_points, size, n_labels):
     random = np.random.default_rng(seed)
     shortlists = random.integers(-2, n_labels, (n_points, size)).astype(np.int32)  # some twice
-    starts, points = points_of_listed(shortlists, n_labels)
+    row_starts = np.arange(n_points + 1) * size
+    starts, points = points_of_listed(row_starts, shortlists.ravel(), n_labels)
     expected = [np.flatnonzero((shortlists == label).any(axis=1)) for label in range(n_labels)]
     assert starts.tolist() == np.cumsum([0, *map(len, expected)]).tolist()
     assert points.tolist() == np.concatenate(expected).tolist()

@@ -10,10 +10,11 @@ from longtail import LongtailClassifier, load
 from longtail.blend.candidates import CandidateSearch, SearchSizes
 from longtail.blend.linear_source import linear_source
 from longtail.blend.token_traits import n_pieces_a_word, n_words_known
+from longtail.classifiers.listed_points import points_of_lists
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.compiled.expanded import expanded
 from longtail.training.run import TrainingData, TrainingRun
-from small_runs import on_shortlists
+from small_runs import among
 
 RUN = TrainingRun(seed=0, n_threads=1)
 N_LABELS = 3
@@ -74,9 +75,8 @@ def test_what_is_read_is_brought_to_unit_length():
     classifiers, is_read = linear_source(data, search, 1.0, RUN, pieces="beginnings")
     dense = np.where(is_read, data.features.toarray(), 0)
     dense /= np.linalg.norm(dense, axis=1, keepdims=True)
-    expected = on_shortlists(
-        SparseOneVsRest(), csr_array(dense), data.labels, search.confused(1), RUN
-    )
+    candidates = points_of_lists(*search.confused(), data.labels.shape[1])
+    expected = among(SparseOneVsRest(), csr_array(dense), data.labels, candidates, RUN)
     np.testing.assert_allclose(classifiers.weights, expected.weights, rtol=1e-4, atol=1e-4)
 
 

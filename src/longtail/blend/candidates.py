@@ -37,6 +37,7 @@ __all__ = ["N_CONFUSED_LABELS", "CandidateSearch", "Candidates", "SearchSizes", 
 # Of a training point, to be told apart from its own labels.
 N_CONFUSED_POINTS = 32
 N_CONFUSED_LABELS = 100
+MOST_FAR = 100_000  # points that all popular labels are told apart from
 LEAST_CONFUSED = 30  # as many as a search finds by vectors, of which classifiers will be asked
 _POINTS_AT_ONCE = 4096
 
@@ -275,31 +276,62 @@ class CandidateSearch:
         over_row_chunks(work, len(points), n_threads=n_threads, chunk=256)
         return Candidates(labels, votes, nearness)
 
-    def confused(self, n_threads: int = 1, *, seed: int = 0) -> Ids:
-        """Return labels that training points are easily taken to have, int32 (n_points, size).
+    def confused(self, n_threads: int = 1, *, seed: int = 0) -> tuple[NDArray[np.int64], Ids]:
+        """Return labels that training points are easily taken to have.
 
-        They are those that most of a point's near points carry, some of them rightly, and the
-        popular ones; padded with -1. Nothing is searched: the point index knows near points. Where
-        these have few labels, some are drawn with the `seed`: a classifier that has met only labels
-        like its own would rank all others at random.
+        They are those that most of a point's near points carry, some of them rightly. Nothing is
+        searched: the point index knows near points. Where these have few labels, some are drawn
+        with the `seed`: a classifier that has met only labels like its own would rank all others at
+        random. Popular labels are asked for every point, so they are added to all points, or to
+        `MOST_FAR` of them that are drawn: more would teach them nothing, and take most of the time.
+
+        Returns
+        -------
+        starts : int64 (n_points + 1,)
+        labels : int32 (n_pairs,)
+            Those of point i are ``labels[starts[i]:starts[i + 1]]``, each once.
         """
-        near = read_only(self.point_index.near_rows(N_CONFUSED_POINTS), np.int32)
-        some = min(len(near), _POINTS_AT_ONCE)
-        alike = read_only(np.ones((some, near.shape[1])), np.float32)
-        found = read_only(np.broadcast_to(self.popular, (some, len(self.popular))), np.int32)
-        size = min(len(self.popular) + N_CONFUSED_LABELS, self.n_labels)
-        labels = np.empty((len(near), size), np.int32)
-        labels_of_points = (self.label_starts, self.label_ids, N_CONFUSED_LABELS)
+        n_points = len(self.label_starts) - 1
+        draws = np.random.default_rng(seed).random(n_points, np.float32)
+        has_popular = draws < MOST_FAR / max(n_points, 1)
+        near = self.point_index.near_rows(N_CONFUSED_POINTS)
+        starts, found = np.zeros(n_points + 1, np.int64), {}
 
         def work(start: int, stop: int) -> None:
-            n, rows = stop - start, labels[start:stop]
-            scratch, votes = self._spares.taken(self._new_scratch), np.empty(rows.shape, np.float32)
-            given = (found[:n], near[start:stop], alike[:n], *labels_of_points)
-            gather_candidates(*given, 0, n, scratch, rows, votes)
-            self._spares.keep(scratch)
-            fill_up(labels, min(LEAST_CONFUSED, size), self.n_labels, seed, start, stop)
+            some = slice(start, stop)
+            rows = self._confused_rows(near[some], has_popular[some], start, seed)
+            is_label = rows >= 0
+            starts[1 + start : 1 + stop] = np.count_nonzero(is_label, axis=1)
+            found[start] = rows[is_label]
 
-        over_row_chunks(work, len(near), n_threads=n_threads, chunk=_POINTS_AT_ONCE)
+        over_row_chunks(work, n_points, n_threads=n_threads, chunk=_POINTS_AT_ONCE)
+        parts = [found.pop(start) for start in sorted(found)]
+        return np.cumsum(starts, out=starts), np.concatenate(parts)
+
+    def _confused_rows(
+        self, near: Ids, has_popular: NDArray[np.bool_], first: int, seed: int
+    ) -> Ids:
+        """Return `confused` labels of points from the first one on, padded with -1."""
+        n = len(near)
+        popular = np.where(has_popular[:, np.newaxis], self.popular, np.int32(-1))
+        size = min(len(self.popular) + N_CONFUSED_LABELS, self.n_labels)
+        labels, votes = np.empty((n, size), np.int32), np.empty((n, size), np.float32)
+        scratch = self._spares.taken(self._new_scratch)
+        gather_candidates(
+            read_only(popular, np.int32),
+            read_only(near, np.int32),
+            read_only(np.ones(near.shape), np.float32),
+            self.label_starts,
+            self.label_ids,
+            N_CONFUSED_LABELS,
+            0,
+            n,
+            scratch,
+            labels,
+            votes,
+        )
+        self._spares.keep(scratch)
+        fill_up(labels, min(LEAST_CONFUSED, size), self.n_labels, seed, first)
         return labels
 
     def _searched(self, points: Floats, more: Ids) -> tuple[Ids, Ids, Floats]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from longtail.classifiers.listed_points import points_listing
+from longtail.classifiers.listed_points import points_of_lists
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
 
@@ -89,7 +89,7 @@ def linear_source(
 def _confused_points(search: CandidateSearch, run: TrainingRun) -> csr_array:
     """Return the points that each label is told apart from, bool (n_labels, n_points)."""
     confused = search.confused(run.n_threads, seed=run.seed_for("confused labels"))
-    return points_listing(confused, search.n_labels)
+    return points_of_lists(*confused, search.n_labels)
 
 
 def _features_read(data: TrainingData, pieces: Pieces) -> NDArray[np.bool_] | None:

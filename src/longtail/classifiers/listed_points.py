@@ -22,6 +22,7 @@ __all__ = [
     "equal_parts",
     "for_solvers",
     "points_listing",
+    "points_of_lists",
     "problems_of",
     "stopping_of",
 ]
@@ -50,6 +51,12 @@ def for_solvers(features: csr_array) -> Points:
 def points_listing(shortlists: NDArray[np.int32], n_labels: int) -> csr_array:
     """Return the points whose shortlists hold each label, bool (n_labels, n_points).
 
+    Parameters
+    ----------
+    shortlists : int32 (n_points, size)
+        Padded with -1.
+    n_labels : int
+
     Examples
     --------
     >>> import numpy as np
@@ -57,11 +64,28 @@ def points_listing(shortlists: NDArray[np.int32], n_labels: int) -> csr_array:
     >>> points_listing(np.array([[1, -1], [1, 0]], np.int32), n_labels=2).toarray().tolist()
     [[False, True], [True, True]]
     """
-    starts, points = points_of_listed(read_only(shortlists, np.int32), n_labels)
+    n_points, size = shortlists.shape
+    return points_of_lists(np.arange(n_points + 1) * size, shortlists.ravel(), n_labels)
+
+
+def points_of_lists(
+    row_starts: NDArray[np.int64], labels: NDArray[np.int32], n_labels: int
+) -> csr_array:
+    """Return the same of lists laid end to end, which differ in length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.classifiers.listed_points import points_of_lists
+    >>> points_of_lists(np.array([0, 1, 3]), np.array([1, 1, 0]), n_labels=2).toarray().tolist()
+    [[False, True], [True, True]]
+    """
+    lists = read_only(row_starts, np.int64), read_only(labels, np.int32)
+    starts, points = points_of_listed(*lists, n_labels)
     ones = np.ones(len(points), np.bool_)
-    lists = csr_from_rows(points, np.diff(starts), len(shortlists), ones)
-    lists.has_canonical_format = True
-    return lists
+    found = csr_from_rows(points, np.diff(starts), len(row_starts) - 1, ones)
+    found.has_canonical_format = True
+    return found
 
 
 def problems_of(

@@ -31,6 +31,7 @@ BLEND = 1.2e-5  # a candidate of a held-out point, in three trainings; they use 
 HALF_AND_CODES, HALF_AND_NUMBERS = 2.5, 8  # bytes a number of a token, as trained and as stored
 CODES_OF_TOKEN = 0.5  # bytes a number of a token, stored
 OF_BUILDING = 1_000  # bytes a label: edges, those back, and the relations of its text
+OF_LINKS, OF_CONFUSED = 450, 250  # bytes a point: which labels it may be, or may be taken to have
 OVER_KEPT = 1.05  # the peak over what is kept, as measured on five data sets
 BYTES = {"int8": 1, "float16": 2, "float32": 4}  # a number of a stored vector
 MOST_VIEWED = 8_000  # held-out points at once: half of them, and of all half the candidates
@@ -120,7 +121,7 @@ class LongtailCosts:
         return n_numbers * BAG_OF_HALVES / machine.n_threads
 
     def memory(self, workload: Workload) -> float:
-        """Return the bytes when vectors have been learnt, or when the graph of labels is built.
+        """Return the bytes when vectors have been learnt, or when they are searched.
 
         At first there are tables, bags, points, and one batch. Later there are graphs, linear
         classifiers and evidence, but vectors of tokens are stored.
@@ -128,13 +129,14 @@ class LongtailCosts:
         return max(self._memory_of_space(workload), self._memory_of_search(workload))
 
     def _memory_of_search(self, w: Workload) -> float:
-        """Return the bytes while the graph of labels is built: vectors, codes, edges."""
+        """Return the bytes while labels are linked: vectors, codes, edges, and lists of points."""
         D, is_code = self._space(w).dimension, self.settings.storage == "int8"
         of_texts = 2 * BYTES[self.settings.storage] * bool(w.n_label_entries)
         labels = w.n_labels * (D * (4 + 1 + of_texts) + OF_BUILDING)
         tokens = w.n_features * D * (CODES_OF_TOKEN if is_code else 4)
         bags = 8 * (2 * w.n_nonzero + w.n_label_entries)
-        return PROCESS + OVER_KEPT * (labels + tokens + bags + 4 * D * w.n_points)
+        of_point = 4 * D + (OF_LINKS if w.n_label_entries else OF_CONFUSED)
+        return PROCESS + OVER_KEPT * (labels + tokens + bags + of_point * w.n_points)
 
     def _memory_of_space(self, workload: Workload) -> float:
         """Return the bytes when vectors have been learnt: tables, bags, points, and one batch."""

@@ -192,10 +192,15 @@ class GraphIndex:
 
         Of rows with equal vectors, the first stands for all.
         """
-        first_rows = self.members[self.member_starts[:-1]]
-        edges = self.neighbours[:, :n_near]
-        of_node = np.where(edges >= 0, first_rows[edges], np.int32(-1))
-        return of_node[self.node_of_row()]
+        first_rows, nodes = self.members[self.member_starts[:-1]], self.node_of_row()
+        near = np.empty((len(nodes), min(n_near, self.neighbours.shape[1])), np.int32)
+
+        def work(start: int, stop: int) -> None:
+            edges = self.neighbours[nodes[start:stop], :n_near]
+            near[start:stop] = np.where(edges >= 0, first_rows[edges], np.int32(-1))
+
+        over_row_chunks(work, len(nodes), n_threads=self.n_threads, chunk=4096)
+        return near
 
     def node_of_row(self) -> Ids:
         """Return the node of each row, int32 (n_rows,)."""

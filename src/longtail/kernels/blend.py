@@ -95,24 +95,26 @@ def gather_candidates(
 
 
 @kernel
-def fill_up(labels: Ids, least: int, n_labels: int, seed: int, start: int, stop: int) -> None:
+def fill_up(labels: Ids, least: int, n_labels: int, seed: int, first: int) -> None:
     """Add labels to rows that have few, as far as there are any: from a random one on, in a row.
 
     Parameters
     ----------
     labels : int32 (n, size)
-        Distinct in each row, padded with -1 at the end; changed from row `start` to `stop`.
+        Distinct in each row, padded with -1 at the end; changed.
     least : int
         Labels of a row, at most `size`.
-    n_labels, seed, start, stop : int
+    n_labels, seed : int
+    first : int
+        The number of the first row, by which others are drawn for it than for the next.
     """
     wanted = min(least, n_labels)
-    for i in range(start, stop):
+    for i in range(len(labels)):
         row = labels[i]
         n = 0
         while n < wanted and row[n] >= 0:
             n += 1
-        label = np.int64(first_random(seed, i) % np.uint64(n_labels))
+        label = np.int64(first_random(seed, first + i) % np.uint64(n_labels))
         while n < wanted:
             if not (row[:n] == label).any():
                 row[n] = label

@@ -17,7 +17,9 @@ __all__ = ["points_of_listed"]
 
 
 @kernel
-def points_of_listed(shortlists: Ids, n_labels: int) -> tuple[NDArray[np.int64], Ids]:
+def points_of_listed(
+    row_starts: NDArray[np.int64], labels: Ids, n_labels: int
+) -> tuple[NDArray[np.int64], Ids]:
     """Return the points that list each label, ascending, each once.
 
     Counted first and then written to their places: no pair of a point and a label is ever kept
@@ -25,8 +27,9 @@ def points_of_listed(shortlists: Ids, n_labels: int) -> tuple[NDArray[np.int64],
 
     Parameters
     ----------
-    shortlists : int32 (n_points, size)
-        Labels below `n_labels`; what is negative is none.
+    row_starts, labels : int64 (n_points + 1,) and int32
+        Point i lists ``labels[row_starts[i]:row_starts[i + 1]]``, below `n_labels`; what is
+        negative is none.
     n_labels : int
 
     Returns
@@ -37,8 +40,8 @@ def points_of_listed(shortlists: Ids, n_labels: int) -> tuple[NDArray[np.int64],
     """
     latest = np.full(n_labels, -1, np.int32)  # point that was seen to list a label
     starts = np.zeros(n_labels + 1, np.int64)
-    for point in range(len(shortlists)):
-        for label in shortlists[point]:
+    for point in range(len(row_starts) - 1):
+        for label in labels[row_starts[point] : row_starts[point + 1]]:
             if label >= 0 and latest[label] != point:
                 latest[label] = point
                 starts[label + 1] += 1
@@ -47,8 +50,8 @@ def points_of_listed(shortlists: Ids, n_labels: int) -> tuple[NDArray[np.int64],
     points = np.empty(starts[n_labels], np.int32)
     places = starts[:n_labels].copy()
     latest[:] = -1
-    for point in range(len(shortlists)):
-        for label in shortlists[point]:
+    for point in range(len(row_starts) - 1):
+        for label in labels[row_starts[point] : row_starts[point + 1]]:
             if label >= 0 and latest[label] != point:
                 latest[label] = point
                 points[places[label]] = point
