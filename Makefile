@@ -15,7 +15,7 @@ install: $(CODE)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[train,report,serve,transformers,onnx,dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[train,report,serve,transformers,onnx,parquet,dev]'
 	touch $(STAMP)
 
 $(CODE): $(STAMP)

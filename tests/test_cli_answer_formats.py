@@ -132,11 +132,11 @@ def test_kept_values_of_json_are_written_as_they_stood(text_model_path, capsys, 
     assert '"n":1e400' in run(capsys, *words)[1]
 
 
-@pytest.mark.parametrize("name", ["a.xlsx", "a.Parquet", "a.csv.zst", "a.xml.gz"])
+@pytest.mark.parametrize("name", ["a.xlsx", "a.Parquet.gz", "a.csv.zst", "a.xml.gz"])
 def test_a_name_of_what_is_not_written_is_refused(place, source, capsys, tmp_path, name):
     message = refused(capsys, "predict", place / "model", source, "--output", tmp_path / name)
     assert "answers are not written as '." in message
-    assert message.endswith("Name it .csv, .tsv, .npz or .jsonl.")
+    assert message.endswith("Name it .csv, .tsv, .parquet, .npz or .jsonl.")
     assert not (tmp_path / name).exists()
 
 

@@ -57,7 +57,10 @@ def test_damaged_gzip_says_so(tmp_path, damage):
         (b"\xd0\xcf\x11\xe0\xa1", "an old spreadsheet or document.*Save it as CSV"),
         (b"%PDF-1.7\n", "a PDF, not plain text. Save its text"),
         (b"\x93NUMPY\x01\x00", "an array of numpy.*Load it in Python"),
-        (b"PAR1\x15\x04", "a Parquet file, not plain text. Write its rows as JSON lines"),
+        (
+            b"PAR1\x15\x04",
+            "a Parquet file, not plain text. Points are read from it where it is named",
+        ),
     ],
 )
 def test_files_that_are_no_plain_text_are_named(tmp_path, content, message):

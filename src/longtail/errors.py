@@ -128,7 +128,9 @@ class DataFormatError(InputError):
     path : str or Path
         The file; ``-`` is standard input.
     line : int, optional
-        The line, counted from 1.
+        The line, counted from 1; of a file without lines the row, from 0.
+    unit : str
+        What `line` counts.
 
     Examples
     --------
@@ -138,12 +140,17 @@ class DataFormatError(InputError):
     """
 
     def __init__(
-        self, message: str, *remedies: Remedy, path: str | Path, line: int | None = None
+        self,
+        message: str,
+        *remedies: Remedy,
+        path: str | Path,
+        line: int | None = None,
+        unit: str = "line",
     ) -> None:
         self.path: str = str(path)
         self.line = line
         source = source_name(path)
-        place = source if line is None else f"{source}, line {line}"
+        place = source if line is None else f"{source}, {unit} {line}"
         super().__init__(f"{place}: {message}", *remedies)
 
 

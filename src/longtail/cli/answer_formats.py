@@ -1,5 +1,7 @@
 """What answers are written as: JSON lines, a TSV or CSV with all labels in a cell, or a matrix.
 
+Parquet is made of JSON lines: see `longtail.cli.answer_parquet`.
+
 A matrix is one of probabilities, points by labels, to fuse with those of other systems.
 """
 
@@ -18,6 +20,7 @@ from longtail.data.columns import USUAL
 from longtail.data.delimited import csv_lines
 from longtail.data.files import is_device, replacing
 from longtail.data.input_notes import warn
+from longtail.data.parquet import arrow
 from longtail.errors import InputError
 from longtail.metrics import score_matrix
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from longtail.data.label_space import LabelSpace
 
 __all__ = [
+    "as_parquet",
     "check_kind_of",
     "check_names",
     "delimiter_of",
@@ -46,6 +50,8 @@ _OTHERS |= {".bz2", ".xz", ".zst", ".lz4", ".zip", ".7z", ".tar", ".tgz"}
 def check_kind_of(path: Path) -> None:
     """Raise InputError if the name of an output says that it is what answers are not written as.
 
+    Where it is Parquet, and pyarrow is not installed, a MissingExtraError says so before the work.
+
     Examples
     --------
     >>> from pathlib import Path
@@ -54,16 +60,20 @@ def check_kind_of(path: Path) -> None:
     >>> check_kind_of(Path("answers.xlsx"))
     Traceback (most recent call last):
         ...
-    longtail.errors.InputError: answers.xlsx: answers are not written as '.xlsx', but as CSV or ...
+    longtail.errors.InputError: answers.xlsx: answers are not written as '.xlsx', but as CSV, ...
     """
     if is_stdout(path) or is_device(path) or is_matrix(path):
+        return
+    if as_parquet(path):
+        arrow()
         return
     suffix = Path(path.name.removesuffix(".gz")).suffix
     if suffix.lower() in _OTHERS:
         raise InputError(
-            f"{path}: answers are not written as {suffix!r}, but as CSV or TSV where the name ends "
-            "in .csv or .tsv, as a matrix of scipy in .npz, as JSON lines else, and compressed "
-            "where .gz stands behind a table or JSON lines. Name it .csv, .tsv, .npz or .jsonl."
+            f"{path}: answers are not written as {suffix!r}, but as CSV, TSV or Parquet where the "
+            "name ends in .csv, .tsv or .parquet, as a matrix of scipy in .npz, as JSON lines "
+            "else, and compressed where .gz stands behind .csv, .tsv or JSON lines. Name it .csv, "
+            ".tsv, .parquet, .npz or .jsonl."
         )
 
 
@@ -78,6 +88,17 @@ def delimiter_of(path: Path | None) -> str:
     if is_stdout(path) or path is None:
         return ""
     return DELIMITERS.get(Path(path.name.removesuffix(".gz")).suffix.lower(), "")
+
+
+def as_parquet(path: Path | None) -> bool:
+    """Tell by an output's name whether it is to be Parquet.
+
+    Examples
+    --------
+    >>> as_parquet(Path("answers.parquet")), as_parquet(Path("answers.csv")), as_parquet(None)
+    (True, False, False)
+    """
+    return path is not None and path.suffix.lower() == ".parquet" and not is_device(path)
 
 
 def is_matrix(path: Path | None) -> bool:

@@ -13,12 +13,15 @@ import os
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from longtail import __version__
 from longtail.amounts import counted
+from longtail.cli.answer_formats import as_parquet
+from longtail.cli.answer_parquet import parquet_from_lines, replace_by_parquet
 from longtail.cli.files import check_output, is_stdout
 from longtail.cli.one_at_a_time import lock
 from longtail.cli.points import is_read_again
@@ -27,7 +30,7 @@ from longtail.errors import LongtailError
 from longtail.log import LOG
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["BlockWriter", "PlainOutput", "digest_of", "identity_of", "opened", "resuming"]
 
@@ -63,11 +66,24 @@ def opened(
         sys.stdout.buffer.flush()
     elif is_device(output) or not is_read_again(source):
         # A pipe cannot be read a second time, and what was written to one cannot be cut off.
-        with replacing(output) as stream:
-            yield PlainOutput(stream)
+        with replacing(output) as stream, _converted(stream, output) as lines:
+            yield PlainOutput(lines)
     else:
-        with resuming(output, identity_of(source, **settings)) as writer:
+        finish = replace_by_parquet if as_parquet(output) else Path.replace
+        with resuming(output, identity_of(source, **settings), finish=finish) as writer:
             yield writer
+
+
+@contextmanager
+def _converted(stream: IO[bytes], output: Path) -> Iterator[IO[bytes]]:
+    """Take what is written to an output, and hand it on: as Parquet once it is complete."""
+    if not as_parquet(output):
+        yield stream
+        return
+    with TemporaryFile(dir=output.resolve().parent) as lines:
+        yield cast("IO[bytes]", lines)
+        lines.seek(0)
+        parquet_from_lines(cast("IO[bytes]", lines), stream)
 
 
 class PlainOutput:
@@ -186,7 +202,9 @@ def digest_of(value: object) -> str:
 
 
 @contextmanager
-def resuming(path: Path, identity: dict[str, Any]) -> Iterator[BlockWriter]:
+def resuming(
+    path: Path, identity: dict[str, Any], *, finish: Callable[[Path, Path], object] = Path.replace
+) -> Iterator[BlockWriter]:
     """Open an output that takes its name once it is complete.
 
     If the run is stopped, what is written stays in a hidden file beside it, and the next run of the
@@ -200,6 +218,8 @@ def resuming(path: Path, identity: dict[str, Any]) -> Iterator[BlockWriter]:
         A name that ends in ``.gz`` is compressed.
     identity : dict
         See `identity_of`.
+    finish : callable
+        Makes the output, the second path, of the complete hidden file, which is then gone.
 
     Raises
     ------
@@ -232,7 +252,7 @@ def resuming(path: Path, identity: dict[str, Any]) -> Iterator[BlockWriter]:
         writer = BlockWriter(stream, beside, progress, is_packed=path.suffix == ".gz")
         try:
             yield writer
-            partial.replace(target)
+            finish(partial, target)
             beside.unlink(missing_ok=True)
         except BaseException as error:
             if isinstance(error, LongtailError) or not writer.n_points:

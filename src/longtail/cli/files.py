@@ -81,7 +81,8 @@ def check_output(path: Path, *, read: Iterable[str | Path | None] = ()) -> None:
     path : Path
         ``-`` is standard output.
     read : iterable of str, Path or None
-        Files that the command reads, which the output must not replace.
+        Files that the command reads, which the output must not replace, and folders, in which it
+        would be read the next time.
 
     Examples
     --------
@@ -111,6 +112,11 @@ def check_output(path: Path, *, read: Iterable[str | Path | None] = ()) -> None:
     sources = [Path(name) for name in read if name]
     if path.exists() and any(source.exists() and source.samefile(path) for source in sources):
         raise InputError(f"{path} is read by this command and would be lost. Name another file.")
+    for source in sources:
+        if source.is_dir() and source.resolve() in path.resolve().parents:
+            raise InputError(
+                f"{path} is in {source}, all of which this command reads. Name a place beside it."
+            )
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

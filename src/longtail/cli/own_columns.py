@@ -16,6 +16,7 @@ from longtail.data.formats import format_for_reading
 from longtail.data.json_lines import object_in
 from longtail.data.kept_columns import ANSWER_NAMES
 from longtail.data.line_kinds import PLAIN
+from longtail.data.parquet import is_parquet, names_of_columns
 from longtail.errors import InputError, source_name
 
 if TYPE_CHECKING:
@@ -202,7 +203,9 @@ def _is_answers(path: str, known: Columns) -> bool:
 
 
 def _names_in(path: str) -> set[str]:
-    """Return the cells of a header, or the keys of the first line."""
+    """Return the columns of Parquet, the cells of a header, or the keys of the first line."""
+    if is_parquet(Path(path)):
+        return set(names_of_columns(Path(path)))
     first = next((line for _, line in numbered_lines(path) if line.strip()), b"")
     if keys := object_in(first):
         return set(keys)

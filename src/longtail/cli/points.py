@@ -15,6 +15,7 @@ from longtail.data.input_notes import InputNotes
 from longtail.data.json_lines import JsonRows, keys_of
 from longtail.data.line_kinds import PLAIN, SPARSE, told_by_first
 from longtail.data.matrix_files import is_matrix_file
+from longtail.data.parquet import is_parquet
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.data.unlabelled import check_kind, read_points
 from longtail.errors import DataFormatError, Remedy, source_name
@@ -119,7 +120,8 @@ def _is_lines(model: Predictor, path: str, format_name: str | None) -> bool:
     """Tell whether each line is a point that can be read by itself."""
     if format_name is not None:
         return format_name in {PLAIN, "json-lines"}
-    is_foreign = suffix_of(Path(path)) in _DATASET_SUFFIXES or is_matrix_file(Path(path))
+    file = Path(path)
+    is_foreign = suffix_of(file) in _DATASET_SUFFIXES or is_matrix_file(file) or is_parquet(file)
     return model.vectorizer is not None and not is_foreign
 
 

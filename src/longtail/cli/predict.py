@@ -68,9 +68,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="OUT",
         type=Path,
-        help="where the answers go, as JSON lines, or as a table if it ends in .tsv or .csv: "
-        "standard output by default, as with -; .gz is compressed. A run that was stopped goes on "
-        "when it is started again. If it ends in .npz, a sparse matrix of scipy, points by labels",
+        help="where the answers go, as JSON lines, or as a table if it ends in .tsv, .csv or "
+        ".parquet: standard output by default, as with -; .gz is compressed. A run that was "
+        "stopped goes on when it is started again. If it ends in .npz, a sparse matrix of scipy, "
+        "points by labels",
     )
     parser.add_argument(
         "--top-k", metavar="K", type=int, default=5, help="most labels to return (5), up to 10,000"

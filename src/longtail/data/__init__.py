@@ -1,7 +1,7 @@
 """Files in, data sets out: readers, writers, labels, splits.
 
 - Files, a reader and most often a writer each: `formats` knows them all; `delimited`,
-  `json_lines`, `fasttext`, `svmlight`, `repository`, `pairs`, `matrix_files`, `storage`
+  `json_lines`, `parquet`, `fasttext`, `svmlight`, `repository`, `pairs`, `matrix_files`, `storage`
 - What readers share: `files`, `columns`, `table_header`, `table_rows`, `sparse_lines`,
   `line_kinds`, `input_notes`, `kept_columns`; points without labels: `unlabelled`
 - Labels: `labels_file`, `label_names`, `label_rows`, `label_space`, `label_matching`

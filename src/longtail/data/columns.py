@@ -116,7 +116,7 @@ class Columns:
         """Return the labels of a cell, less blanks around them and empty ones."""
         return [name for part in cell.split(self.separator) if (name := part.strip())]
 
-    def place_of(self, name: str, heading: Sequence[str], *, path: Path, line: int) -> int:
+    def place_of(self, name: str, heading: Sequence[str], *, path: Path, line: int | None) -> int:
         """Return where a column is in a header: as it is written, else whatever its capitals.
 
         Raises
@@ -167,7 +167,7 @@ class Columns:
         known: Sequence[str],
         *,
         path: str | Path,
-        line: int,
+        line: int | None,
         what: str = "column",
     ) -> DataFormatError:
         """Return what is said where there is no column, or no key, of that name.
@@ -178,7 +178,7 @@ class Columns:
         known : sequence of str
             Those that there are.
         path : str or Path
-        line : int
+        line : int or None
         what : str
             ``"column"`` or ``"key"``.
 
@@ -206,7 +206,7 @@ def check_columns(columns: Columns, what: str) -> None:
     if columns != USUAL:
         raise InputError(
             f"{what} has no columns or keys, which could have names of their own, and no separator "
-            "of labels. TSV, CSV and JSON lines have.",
+            "of labels. TSV, CSV, JSON lines and Parquet have.",
             Remedy("format", "If it is one of these, pass {}."),
         )
 

@@ -165,16 +165,16 @@ class Dataset:
         Parameters
         ----------
         path : str or Path
-            The file; ``-`` reads standard input, and needs `format`.
+            The file; ``-`` reads standard input, and needs `format`. Parquet: a folder, too.
         labels_file : str or Path, optional
             A file of label names, line number = id from 0 (see `LabelSpace.read`).
         labels_path : str or Path, optional
             The labels of a pair such as ``trn_X_Xf.txt`` and ``trn_X_Y.txt``, or a matrix of them
             (``.npz`` of scipy, ``.npy``); `path` is then the features or texts, row by row.
         format : str, optional
-            A key of `longtail.data.FORMATS`: ``json-lines``, ``tsv``, ``csv``, ``fasttext``,
-            ``repository`` or ``svmlight``; without it, guessed from the file's name, then from
-            its first line.
+            A key of `longtail.data.FORMATS`: ``json-lines``, ``tsv``, ``csv``, ``parquet``,
+            ``fasttext``, ``repository`` or ``svmlight``; without it, guessed from the file's name,
+            then from its first line.
         label_space : LabelSpace, optional
             The labels of a trained model, for reading a test file: names and ids mean its own.
         unknown_labels : {"error", "extend", "skip"}
@@ -435,10 +435,6 @@ def _check_sources(
 
 def _read_points(path: Path, name: str | None, columns: Columns, rows: LabelRows) -> Points:
     """Read one file, and tell the guess in the error if the guess may have been the mistake."""
-    if path.is_dir():
-        raise InputError(
-            f"{path} is a folder. Name a file. (What Dataset.save wrote is read by Dataset.open.)"
-        )
     file_format, guess = format_for_reading(path, name, columns=columns)
     try:
         return file_format.read(path, rows)

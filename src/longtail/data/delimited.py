@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from longtail.data.table_header import Layout
 
 __all__ = [
+    "add_cell",
     "csv_lines",
     "read_delimited",
     "read_texts",
@@ -87,7 +88,7 @@ def read_delimited(
     for number, row, layout in _points(rows, columns, labels.notes, path, FirstRow.layout):
         if len(row) != layout.n_columns:
             raise _wrong_count(row, layout, columns, rows.delimiter, path, number)
-        _add_labels(labels, row[layout.labels], columns, number)
+        add_cell(labels, row[layout.labels], columns, number)
         texts.append(_text_of(row, layout, columns, labels.notes, number))
     return texts.finish()
 
@@ -267,8 +268,20 @@ def _is_none(row: list[str], header: list[str], notes: InputNotes, number: int) 
     return True
 
 
-def _add_labels(labels: LabelRows, cell: str, columns: Columns, number: int) -> None:
-    """Add the labels of a cell."""
+def add_cell(labels: LabelRows, cell: str, columns: Columns, number: int) -> None:
+    """Add the labels of a cell, in a line or row.
+
+    Examples
+    --------
+    >>> from longtail.data.columns import USUAL
+    >>> from longtail.data.delimited import add_cell
+    >>> from longtail.data.input_notes import InputNotes
+    >>> from longtail.data.label_rows import LabelRows
+    >>> labels = LabelRows("train.csv", notes=InputNotes("train.csv"))
+    >>> add_cell(labels, "bread | baking", USUAL, 1)
+    >>> list(labels.finish()[1].names)
+    ['bread', 'baking']
+    """
     names = columns.split(cell)
     separator = columns.separator
     if separator in cell and len(names) <= cell.count(separator):

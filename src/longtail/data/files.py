@@ -23,6 +23,7 @@ __all__ = [
     "decode_line",
     "is_device",
     "numbered_lines",
+    "opened_raw",
     "raw_lines",
     "replacing",
 ]
@@ -36,6 +37,10 @@ _CONVERT = f"Save the file as UTF-8, or {_BY_ICONV}"
 SAVE_AS_UTF8 = (
     "Save the file as UTF-8. If it is Windows-1252, as Excel's plain CSV is, you can also "
     f"{_BY_ICONV.format('WINDOWS-1252')}."
+)
+_POINTS_ALONE = (
+    "Points are read from it where it is named, not packed, and without another format; write "
+    "anything else as text"
 )
 # What a file that is no text begins with, what it is, and what to do. The mark of UTF-32 begins
 # with that of UTF-16, so it comes first.
@@ -51,7 +56,7 @@ _FOREIGN = {
     b"\xd0\xcf\x11\xe0": ("an old spreadsheet or document", "Save it as CSV"),
     b"%PDF-1.": ("a PDF", "Save its text"),
     b"\x93NUMPY": ("an array of numpy", "Load it in Python, and pass it to fit or Dataset.of"),
-    b"PAR1\x15": ("a Parquet file", "Write its rows as JSON lines"),
+    b"PAR1\x15": ("a Parquet file", _POINTS_ALONE),
 }
 _AT_ONCE = 1 << 16  # bytes that are unpacked at a time
 _SAMPLE = 1024  # bytes that are looked at for the file's encoding
@@ -270,13 +275,27 @@ def _open_binary(path: Path) -> Iterator[BufferedReader[Any]]:
         with _unpacked(_standard_input()) as stream:
             yield stream
         return
+    with opened_raw(path) as raw, _unpacked(raw) as stream:
+        yield stream
+
+
+def opened_raw(path: Path) -> BufferedReader:
+    """Open a file for reading as it is, or raise InputError.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from longtail.data.files import opened_raw
+    >>> opened_raw(Path("no-such-file"))
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: no-such-file cannot be opened: No such file or directory. Check ...
+    """
     try:
-        raw = path.open("rb")
+        return path.open("rb")
     except OSError as error:
         message = f"{path} cannot be opened: {error.strerror}. Check the path.{about_home(path)}"
         raise InputError(message) from error
-    with raw, _unpacked(raw) as stream:
-        yield stream
 
 
 def _standard_input() -> BufferedReader:

@@ -13,6 +13,7 @@ from longtail.data.fasttext import PREFIX, read_fasttext, write_fasttext
 from longtail.data.files import STDIN, numbered_lines
 from longtail.data.json_lines import read_json_lines, write_json_lines
 from longtail.data.matrix_files import is_matrix_file
+from longtail.data.parquet import is_parquet, read_parquet, read_parquet_texts, write_parquet
 from longtail.data.repository import read_features, read_repository, write_repository
 from longtail.data.svmlight import read_svmlight, write_svmlight
 from longtail.errors import DataFormatError, InputError, Remedy
@@ -36,10 +37,11 @@ __all__ = ["FORMATS", "FileFormat", "format_for_reading", "format_for_writing", 
 class FileFormat(NamedTuple):
     """How one format is read, written and recognised.
 
-    A reader takes a file, plain or gzip, and what the labels of each point are added to. It returns
-    the texts, or features of float32 (n_points, n_features), and raises DataFormatError, with the
-    line, for what it cannot read. A writer takes the name of a file and a data set, and raises
-    InputError for one of the other kind: of features where texts are written, or the reverse.
+    A reader takes a file, plain or gzip (Parquet: a file or a folder), and what the labels of each
+    point are added to. It returns the texts, or features of float32 (n_points, n_features), and
+    raises DataFormatError, with the line, for what it cannot read. A writer takes the name of a
+    file and a data set, and raises InputError for one of the other kind: of features where texts
+    are written, or the reverse.
 
     Examples
     --------
@@ -92,6 +94,18 @@ def _json_lines(columns: Columns = USUAL, kept: Kept | None = None) -> FileForma
     )
 
 
+def _parquet(columns: Columns = USUAL, kept: Kept | None = None) -> FileFormat:
+    """Return the format of typed columns, which is told by both ends of a file."""
+    return FileFormat(
+        partial(read_parquet, columns=columns),
+        write_parquet,
+        (".parquet",),
+        re.compile(rb"PAR1\x15"),
+        read_points=partial(read_parquet_texts, columns=columns, kept=kept),
+        with_columns=_parquet,
+    )
+
+
 FORMATS: Mapping[str, FileFormat] = MappingProxyType(
     {
         "json-lines": _json_lines(),
@@ -121,6 +135,7 @@ FORMATS: Mapping[str, FileFormat] = MappingProxyType(
             ".csv",
             re.compile(rb'"?text"?[,;]"?labels?"?|"?labels?"?[,;]"?text"?', re.IGNORECASE),
         ),
+        "parquet": _parquet(),
     }
 )
 
@@ -142,7 +157,8 @@ def format_for_reading(
     Parameters
     ----------
     path : Path
-        The file. Its name is looked at first (less ``.gz``), then its first line.
+        The file. Its name is looked at first (less ``.gz``), then its first line; Parquet is told
+        by the bytes at its ends, or as a folder with such files.
     name : str, optional
         A key of `FORMATS`; without it, the format is guessed.
     columns : Columns
@@ -163,7 +179,7 @@ def format_for_reading(
     ------
     InputError
         If there is no format of this name, none of its columns has a name, or the file is a matrix
-        (see `longtail.data.pairs`).
+        (see `longtail.data.pairs`) or a folder without Parquet files.
     DataFormatError
         If the file is empty or looks like none of the formats.
 
@@ -175,6 +191,13 @@ def format_for_reading(
     >>> file_format.suffixes, guess[0].named("format=")
     (('.csv',), "(Read as 'csv' because of the file's name; pass format= if it is another.)")
     """
+    if path.is_dir() and not is_parquet(path):
+        raise InputError(
+            f"{path} is a folder without Parquet files. Name a file. (What Dataset.save wrote is "
+            "read by Dataset.open.)"
+        )
+    if name is None and is_parquet(path):
+        name = "parquet"
     if name is not None:
         return _with_columns(name, columns, kept), ()
     if is_matrix_file(path):

@@ -14,13 +14,22 @@ from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError, InputError, Remedy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from longtail.data.columns import Columns
     from longtail.data.dataset import Dataset
     from longtail.data.label_rows import LabelRows
+    from longtail.data.label_space import LabelSpace
 
-__all__ = ["JsonRows", "keys_of", "object_in", "read_json_lines", "write_json_lines"]
+__all__ = [
+    "JsonRows",
+    "keys_of",
+    "label_writer",
+    "object_in",
+    "read_json_lines",
+    "write_json_lines",
+]
 
 _Labels: TypeAlias = list[int | str]
 _SHAPE = 'Write one object a line: {"text": "some words", "labels": ["a name", "another"]}.'
@@ -273,13 +282,25 @@ def write_json_lines(path: Path, dataset: Dataset) -> None:
     '{"text":"how to knead","labels":["bread","baking"]}\n'
     """
     texts = texts_of(dataset, "JSON lines")
-    space = dataset.label_space
-    by_name = space.names_are_unique and all(map(str.strip, space.names or ()))
-    to_label = space.name if by_name else int
+    to_label = label_writer(dataset.label_space)
     with replacing(path) as stream:
         for text, ids in zip(texts, dataset.label_lists(), strict=True):
             row = {"text": text, "labels": [to_label(label) for label in ids]}
             stream.write(msgspec.json.encode(row) + b"\n")
+
+
+def label_writer(space: LabelSpace) -> Callable[[int], str | int]:
+    """Return what makes of an id what is written: see `write_json_lines`.
+
+    Examples
+    --------
+    >>> from longtail.data.json_lines import label_writer
+    >>> from longtail.data.label_space import LabelSpace
+    >>> label_writer(LabelSpace.from_names(["bread"]))(0), label_writer(LabelSpace(1))(0)
+    ('bread', 0)
+    """
+    by_name = space.names_are_unique and all(map(str.strip, space.names or ()))
+    return space.name if by_name else int
 
 
 def _row_type(keys: dict[str, str], kinds: dict[str, Any]) -> type[msgspec.Struct]:

@@ -72,7 +72,7 @@ class Kept:
         """What must be kept."""
         return self._columns.text
 
-    def places_in(self, heading: Sequence[str], *, path: Path, line: int) -> tuple[int, ...]:
+    def places_in(self, heading: Sequence[str], *, path: Path, line: int | None) -> tuple[int, ...]:
         """Settle what is kept of a table with such a header, and return where it is."""
         if self.asked:
             self.names = self.asked

@@ -112,7 +112,7 @@ class LabelRows:
                 f"the labels file has {self._known.n_labels}. Pass the labels file that belongs to "
                 "these points."
             )
-            raise DataFormatError(message, path=self.path, line=line)
+            raise self._error(message, line=line)
         self.n_declared = n_labels
 
     def add_names(self, names: Sequence[str], *, line: int) -> None:
@@ -171,6 +171,10 @@ class LabelRows:
             return LabelSpace(n_used)
         return self._known.extended(map(str, range(self._known.n_labels, n_used)))
 
+    def _error(self, message: str, *remedies: Remedy, line: int | None) -> DataFormatError:
+        """Return an error of a line, or of a row."""
+        return DataFormatError(message, *remedies, path=self.path, line=line, unit=self.notes.unit)
+
     def _append(self, ids: Sequence[int], line: int) -> None:
         """Store one row, sorted and without repeats."""
         row = sorted(set(ids)) if len(ids) > 1 else ids
@@ -190,7 +194,7 @@ class LabelRows:
                 f"The labels are {kind} here but {self._kind} further up. Use either names "
                 "(strings) or ids (whole numbers) throughout a file."
             )
-            raise DataFormatError(message, path=self.path, line=line)
+            raise self._error(message, line=line)
 
     def _id_of(self, name: str, line: int) -> int:
         """Look a name up; -1 means: leave it out."""
@@ -210,7 +214,7 @@ class LabelRows:
             self.notes.add("unknown labels (skipped)", line=line)
             return -1
         message = self._unknown_name(name, self._known)
-        raise DataFormatError(message, _EXTEND_OR_SKIP, path=self.path, line=line)
+        raise self._error(message, _EXTEND_OR_SKIP, line=line)
 
     def _unknown_name(self, name: str, known: LabelSpace) -> str:
         """Say that no known label has a name, and what to do."""
@@ -231,7 +235,7 @@ class LabelRows:
                 f"The labels are names, such as {name!r}, but the known labels have ids only, from "
                 f"0 to {n_labels - 1}. Use ids, or train with a labels file."
             )
-            raise DataFormatError(message, path=self.path, line=line)
+            raise self._error(message, line=line)
         return label
 
     def _check_name(self, name: str, line: int) -> None:
@@ -245,10 +249,10 @@ class LabelRows:
         elif is_list_text(name):
             message = (
                 f"The label {name[:60]!r} is the text of a list. Write each label by itself: "
-                "separated by '|' in TSV and CSV, as strings of a list in JSON lines."
+                "separated by '|' in TSV and CSV, as strings of a list in JSON lines and Parquet."
             )
         if message:
-            raise DataFormatError(message, path=self.path, line=line)
+            raise self._error(message, line=line)
 
     def _remark_on_missing(self) -> None:
         """Say so if a label is called what programs write for none."""
@@ -263,7 +267,7 @@ class LabelRows:
         """Refuse ids that no label can have."""
         if min(ids) < 0:
             message = f"The label id {min(ids)} is negative. Ids are whole numbers from 0."
-            raise DataFormatError(message, path=self.path, line=line)
+            raise self._error(message, line=line)
         limit = MAX_IDS if self.n_declared is None else self.n_declared
         if max(ids) >= limit:
             message = (
@@ -272,7 +276,7 @@ class LabelRows:
             )
             if max(ids) == self.n_declared:
                 message += " If all ids count from 1, subtract 1 from each."
-            raise DataFormatError(message, path=self.path, line=line)
+            raise self._error(message, line=line)
 
     def _known_ids(self, ids: Sequence[int], line: int) -> Sequence[int]:
         """Handle ids behind the last known one as `unknown` says."""
@@ -292,7 +296,7 @@ class LabelRows:
             )
             ways = _SKIP
         message = f"The label id {max(ids)} is out of range: {what}."
-        raise DataFormatError(message, ways, path=self.path, line=line)
+        raise self._error(message, ways, line=line)
 
 
 def _packed_name(_: str, example: str) -> str:

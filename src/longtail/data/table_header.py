@@ -77,7 +77,8 @@ class FirstRow:
     notes : InputNotes
         Takes which column was taken where the header does not say it.
     path : Path
-    line : int
+    line : int or None
+        None if names of columns are no row, but stand by themselves.
 
     Examples
     --------
@@ -96,7 +97,7 @@ class FirstRow:
     columns: Columns
     notes: InputNotes
     path: Path
-    line: int
+    line: int | None
 
     def layout(self) -> Layout:
         """Return where texts and labels are.
@@ -109,13 +110,7 @@ class FirstRow:
             If one column would be both.
         """
         if self.columns.has_names:
-            text = self._named_text()
-            if not text:
-                raise self._no_text_column()
-            labels_place = self._labels_place()
-            if labels_place in text:
-                raise self.columns.twice(self.cells[labels_place])
-            return self._header(text, labels_place)
+            return self.layout_of_header()
         known = ["text"] if "text" in self._names else _like_texts(self._names)
         labels = self._labels_heading
         if labels is None or len(known) != 1:
@@ -125,6 +120,16 @@ class FirstRow:
         for name in (known[0], labels):  # named twice, one would be lost
             self._refuse_twice(name)
         return self._header((self._names.index(known[0]),), self._names.index(labels))
+
+    def layout_of_header(self) -> Layout:
+        """Return the same of a row that is a header for sure."""
+        text = self._named_text()
+        if not text:
+            raise self._no_text_column()
+        labels_place = self._labels_place()
+        if labels_place in text:
+            raise self.columns.twice(self.cells[labels_place])
+        return self._header(text, labels_place)
 
     def layout_of_texts(self, delimiter: str, kept: Kept | None = None) -> Layout:
         """Return where the texts are that need no labels.
@@ -146,15 +151,14 @@ class FirstRow:
             something else than `delimiter` separates the cells of a header.
         """
         text = self._named_text()
-        carried: tuple[int, ...] = ()
-        if kept is not None and (text or kept.asked):
-            carried = kept.places_in(self.cells, path=self.path, line=self.line)
-        if text:
-            return Layout(text, len(self.cells), is_header=True, kept=carried)
-        if carried:  # named, so that this is a header
-            raise self._no_text_column()
+        if text or (kept is not None and kept.asked):  # named, so that this is a header
+            return self._layout_of_text_header(text, kept)
         self._refuse_other_separator(delimiter)
         return Layout((self._text_by_order(),), len(self.cells), is_header=False)
+
+    def layout_of_text_header(self, kept: Kept | None = None) -> Layout:
+        """Return the same of a row that is a header for sure."""
+        return self._layout_of_text_header(self._named_text(), kept)
 
     @cached_property
     def _names(self) -> list[str]:
@@ -163,8 +167,9 @@ class FirstRow:
 
     @property
     def _shown(self) -> str:
-        """The first cells."""
-        return ", ".join(map(repr, self.cells[:_N_SHOWN]))
+        """The first cells, and what they are."""
+        what = "they are" if self.line is None else "the first row is"
+        return f"{what} {', '.join(map(repr, self.cells[:_N_SHOWN]))}"
 
     @property
     def _labels_heading(self) -> str | None:
@@ -175,6 +180,15 @@ class FirstRow:
         """Return the layout that a header tells."""
         return Layout(text, len(self.cells), is_header=True, labels=labels)
 
+    def _layout_of_text_header(self, text: tuple[int, ...], kept: Kept | None) -> Layout:
+        """Return the layout that a header tells of points without labels."""
+        carried: tuple[int, ...] = ()
+        if kept is not None:
+            carried = kept.places_in(self.cells, path=self.path, line=self.line)
+        if not text:
+            raise self._no_text_column()
+        return Layout(text, len(self.cells), is_header=True, kept=carried)
+
     def _without_header(self) -> Layout:
         """Return the layout of a text and its labels, and say so of a row like a header."""
         self._refuse_half_a_header()
@@ -182,7 +196,7 @@ class FirstRow:
             self.notes.add(
                 "a first row like a header, but without 'text' and 'labels' (kept as a point; if "
                 "it is a header, call its columns so)",
-                line=self.line,
+                line=self.line or 0,
             )
         return Layout((0,), 2, is_header=False, labels=1)
 
@@ -226,8 +240,8 @@ class FirstRow:
         labels = self._labels_heading
         if labels is None:
             message = (
-                f"None of the {len(self.cells)} columns is called 'labels': the first row is "
-                f"{self._shown}. Call one so."
+                f"None of the {len(self.cells)} columns is called 'labels': {self._shown}. "
+                "Call one so."
             )
             raise self._error(message, _NAME_LABELS)
         self._refuse_twice(labels)
@@ -275,7 +289,7 @@ class FirstRow:
         """Return what is said where it cannot be told which column is the text."""
         message = (
             f"None of the {len(self.cells)} columns is called 'text', so it is unclear which is "
-            f"the text: the first row is {self._shown}. Call it 'text' in a header."
+            f"the text: {self._shown}. Call it 'text'{' in a header' if self.line else ''}."
         )
         return self._error(message, _NAME_TEXT)
 

@@ -70,8 +70,6 @@ def read_points(
     TextColumn(['how to knead'])
     """
     path = Path(path)
-    if path.is_dir():
-        raise InputError(f"{path} is a folder. Name a file.")
     if format_name is None and is_matrix_file(path):
         return _features_in_matrix(path, n_features, columns, kept)
     try:
