@@ -53,6 +53,8 @@ def require_arguments(part: object, method: str, like: type) -> None:
     by_name = {it.name: it for it in wanted if it.kind is Parameter.KEYWORD_ONLY}
     try:
         signature(getattr(part, method)).bind(*wanted[: len(wanted) - len(by_name)], **by_name)
+    except ValueError:  # of some functions that are not Python's it is not known
+        return
     except TypeError as error:
         names = [f"{it.name}=" if it.name in by_name else it.name for it in wanted]
         raise InputError(

@@ -25,6 +25,7 @@ from longtail.negatives.nearest_labels import (
 from longtail.own_classes import require_arguments, require_kept_methods
 from longtail.scorers.deepxml import Ranker
 from longtail.scorers.label_vectors import LabelVectors
+from longtail.siamese.networks import SiameseNetwork
 from longtail.surrogates.label_clusters import LabelClusters
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.transfer.block import TransferBlock
@@ -340,6 +341,8 @@ def check_siamese(found: Any) -> None:
     """Raise InputError unless `SiameseArchitecture.start` returned what can be trained."""
     members = ("dimension", "pairs", "vectors", "frozen")
     check_part("what `start` returns", found, members, "a BagNetwork")
+    for member in members[1:]:
+        require_arguments(found, member, SiameseNetwork)
 
 
 def checked_vectors(found: Any, n_rows: int, dimension: int) -> NDArray[np.float32]:
