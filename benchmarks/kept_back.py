@@ -63,6 +63,11 @@ def split_of(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
         )
     order = np.random.default_rng(arguments.seed).permutation(data.n_points)
     kept, rest = np.split(order, [data.n_points // N_PARTS])
+    if arguments.points is not None and arguments.points > len(rest):
+        raise InputError(
+            f"--points {arguments.points:,} are more than the {len(rest):,} that are not asked. "
+            "Use fewer, or leave it out for all."
+        )
     train, points = data.take(np.sort(rest[: arguments.points])), data.take(np.sort(kept))
     return of_known_labels(train, points) if arguments.known_labels else (train, points)
 

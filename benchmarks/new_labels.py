@@ -23,7 +23,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import longtail
-from benchmarks.command import parser_of, positive, run
+from benchmarks.command import chosen, parser_of, positive, run
 from benchmarks.data_folder import read_train, texts_of
 from longtail import Dataset
 from longtail.data import InputWarning
@@ -31,6 +31,7 @@ from longtail.data.files import replacing
 from longtail.data.label_space import LabelSpace
 from longtail.data.split import held_out_split
 from longtail.errors import InputError
+from longtail.label_changes.changes import VECTORS_OF
 from longtail.recipes.names import recipe
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def main() -> None:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
     random = np.random.default_rng(0)
+    chosen([arguments.recipe], VECTORS_OF, "recipe for new labels")
     train, dev, new = _cut(arguments, random)
     if arguments.models is not None:
         _check_same(arguments)

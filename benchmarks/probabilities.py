@@ -92,11 +92,11 @@ def tell_of_fragments(predictor: Predictor, points: Dataset, seed: int) -> None:
 def tell(name: str, said: NDArray[np.float32], is_right: NDArray[np.bool_]) -> None:
     """Print a row."""
     row = quality(said.astype(np.float64), is_right)
-    print(f"| {name} |" + "".join(f" {value:.1f} |" for value in row))
+    print(f"| {name} |" + "".join(" |" if value is None else f" {value:.1f} |" for value in row))
 
 
-def quality(said: NDArray[np.float64], is_right: NDArray[np.bool_]) -> list[float]:
-    """Return the columns of a row, in percent.
+def quality(said: NDArray[np.float64], is_right: NDArray[np.bool_]) -> list[float | None]:
+    """Return the columns of a row, in percent; no AUC where all are right, or all are wrong.
 
     Examples
     --------
@@ -105,6 +105,8 @@ def quality(said: NDArray[np.float64], is_right: NDArray[np.bool_]) -> list[floa
     >>> said, is_right = np.array([0.9, 0.9, 0.1, 0.1]), np.array([True, True, False, True])
     >>> [round(value, 1) for value in quality(said, is_right)]
     [50.0, 75.0, 25.0, 83.3, 21.0, 18.8]
+    >>> quality(said, is_right | True)[3] is None
+    True
     """
     share = is_right.mean()
     bins = np.minimum((said * N_BINS).astype(int), N_BINS - 1)
@@ -112,10 +114,11 @@ def quality(said: NDArray[np.float64], is_right: NDArray[np.bool_]) -> list[floa
     apart = np.abs(sums[0] - sums[1]).sum() / len(said)
     n_right, ranks = is_right.sum(), rankdata(said)
     n_pairs = n_right * (len(said) - n_right)
-    ahead = (ranks[is_right].sum() - n_right * (n_right + 1) / 2) / max(n_pairs, 1)
+    n_ahead = ranks[is_right].sum() - n_right * (n_right + 1) / 2
+    ahead = n_ahead / n_pairs if n_pairs else None
     brier = ((said - is_right) ** 2).mean()
     values = (said.mean(), share, apart, ahead, brier, share * (1 - share))
-    return [100 * float(value) for value in values]
+    return [None if value is None else 100 * float(value) for value in values]
 
 
 if __name__ == "__main__":

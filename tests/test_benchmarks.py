@@ -221,6 +221,13 @@ def test_too_few_points_to_hold_a_tenth_out(name, monkeypatch, capsys, tmp_path)
     assert "train.jsonl.gz has 9 points, of which a tenth is to be asked. Pass 10 or more" in error
 
 
+def test_more_points_than_are_not_asked(monkeypatch, capsys, data):
+    asked = (data / "train.jsonl.gz", "--points", 145)
+    code, out, error = told_by("benchmarks.held_out", monkeypatch, capsys, *asked)
+    assert (code, out) == (2, "")
+    assert "--points 145 are more than the 144 that are not asked" in error
+
+
 @pytest.mark.parametrize("name", ["linear_svc", "energy"])
 def test_texts_where_features_are_needed(name, monkeypatch, capsys, data):
     code, _, error = told_by(f"benchmarks.{name}", monkeypatch, capsys, "--data", data)
@@ -383,6 +390,10 @@ def test_labels_added_afterwards(monkeypatch, capsys, data, tmp_path):
     code, _, error = told_by("benchmarks.new_labels", monkeypatch, capsys, "--data", data)
     assert code == 2
     assert "16 labels have points enough to be taken out, 500 are wanted" in error
+    other = (*kept, "--recipe", "parabel")
+    code, out, error = told_by("benchmarks.new_labels", monkeypatch, capsys, *other)
+    assert (code, out) == (2, "")
+    assert "There is no recipe for new labels 'parabel'. There are longtail, dexa" in error
     _, _, error = told_by("benchmarks.new_labels", monkeypatch, capsys, *kept, "--labels", 3)
     assert f"The models in {tmp_path} were made with --labels 2, not 3. Ask for the same" in error
     (tmp_path / "arguments.json").unlink()

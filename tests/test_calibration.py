@@ -47,18 +47,18 @@ def test_padding_is_left_out_and_stays():
     assert (found.probabilities(padded)[-50_000:] == -np.inf).all()
 
 
-@pytest.mark.parametrize("scores", [np.empty((0, 5)), np.array([0.1, 0.9])])
-def test_nothing_to_learn_from(scores):
-    assert Calibration.fit(scores.astype(np.float32), np.zeros(scores.shape, bool)) == Calibration()
+def test_nothing_to_learn_from():
+    assert Calibration.fit(np.empty((0, 5), np.float32), np.empty((0, 5), bool)) == Calibration()
 
 
 @pytest.mark.parametrize("low", [-9, 9, 1e-7])
-def test_where_all_are_right_any_is_probable(low):
+@pytest.mark.parametrize(("are_right", "share"), [(True, 0.99), (False, 0.01)])
+def test_where_all_are_right_or_wrong_any_is_as_probable(low, are_right, share):
     scores = np.linspace(low, 2 * low, 98).astype(np.float32)
-    found = Calibration.fit(scores, np.ones(98, bool))
+    found = Calibration.fit(scores, np.full(98, are_right))
     assert found.slope > 0
     probabilities = found.probabilities(np.append(scores, np.float32(0)))
-    np.testing.assert_allclose(probabilities, 0.99, atol=0.001)
+    np.testing.assert_allclose(probabilities, share, atol=0.001)
 
 
 def test_where_all_score_the_same_the_share_counts():

@@ -7,11 +7,13 @@ import gzip
 import json
 import os
 import shutil
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from longtail import load
-from longtail.cli import main
+from longtail.cli import answer_output, main
 from longtail.cli.answer_output import identity_of, resuming
 from longtail.cli.one_at_a_time import lock
 from longtail.cli.points import points_in
@@ -61,6 +63,30 @@ def test_a_run_that_is_stopped_before_its_first_answer_leaves_nothing(tmp_path):
     with pytest.raises(Stopped), resuming(tmp_path / "out.jsonl", {"model": 1}):
         raise Stopped
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("moment", ["lock", "_set_aside", "_resumed"])
+def test_a_run_that_is_stopped_while_it_opens_its_output_leaves_nothing(
+    tmp_path, monkeypatch, moment
+):
+    monkeypatch.setattr(answer_output, moment, Mock(side_effect=[Stopped, None]))
+    with pytest.raises(Stopped):
+        resuming(tmp_path / "out.jsonl", {"model": 1}).__enter__()
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_run_that_is_stopped_once_all_is_written_leaves_its_output_alone(tmp_path, monkeypatch):
+    replace = Path.replace
+
+    def stopped_behind(path, target):
+        replace(path, target)
+        if target.name == "out.jsonl":
+            raise Stopped
+
+    monkeypatch.setattr(Path, "replace", stopped_behind)
+    with pytest.raises(Stopped), resuming(tmp_path / "out.jsonl", {"model": 1}) as writer:
+        writer.write(b"one\n", 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
 
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz"])

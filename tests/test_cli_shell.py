@@ -125,10 +125,13 @@ def test_a_reader_that_leaves_is_no_error(place):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")  # noqa: PTH110
-def test_output_that_cannot_be_written_is_one_sentence(place):
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("words", ["inspect MODEL", "--version", "train --help"])
+def test_output_that_cannot_be_written_is_one_sentence(place, words, buffered):
     with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
         done = subprocess.run(
-            [*COMMAND, "inspect", str(place / "model")],
+            [*COMMAND, *words.replace("MODEL", str(place / "model")).split()],
+            env=os.environ | {"PYTHONUNBUFFERED": "" if buffered else "1"},
             stdout=full, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
     assert done.returncode == 2

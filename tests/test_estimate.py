@@ -137,6 +137,14 @@ def test_stages_of_the_default_recipe_are_within_a_factor_of_two(workload, measu
         assert seconds / 2 < stages[stage] < 2 * seconds, stage
 
 
+def test_labels_get_a_graph_once_all_points_have_been_learnt_from():
+    fewer, more = (
+        estimated_default(dataclasses.replace(DEPENDS, n_labels=n)).stages for n in (20_000, 80_000)
+    )
+    assert fewer["search"] == more["search"]
+    assert 1.5 * fewer["again: search"] < more["again: search"]
+
+
 def test_held_out_points_are_searched_for_longer_in_larger_graphs():
     larger = dataclasses.replace(RELATED, n_labels=4 * MANY_INDEXED)
     usual, more = (estimated_default(w).stages["evidence"] for w in (RELATED, larger))

@@ -181,6 +181,13 @@ def test_a_data_set_goes_elsewhere(of_names):
         of_names.evaluate(TEXTS, NAMES)
 
 
+class Hears(ProgressBar):
+    """A callback with an `on_epoch` of its own."""
+
+    def on_epoch(self):
+        raise NotImplementedError
+
+
 @pytest.mark.parametrize(
     ("callbacks", "message"),
     [
@@ -188,6 +195,7 @@ def test_a_data_set_goes_elsewhere(of_names):
         (iter(()), "must be a list"),  # it could be heard once
         ([print], "with the methods on_stage, on_batch and on_epoch, .* got <built-in"),
         ([ProgressBar], "got <class"),
+        ([Hears()], r"`on_epoch` of Hears is called as on_epoch\(report\): too many"),
     ],
 )
 def test_what_is_no_callback_is_said_at_once(callbacks, message):

@@ -14,6 +14,7 @@ import torch
 from longtail import Dataset, DeepXML, LongtailClassifier, load
 from longtail.classifiers.reranker import Reranker
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
+from longtail.energy.losses import SquaredError
 from longtail.errors import InputError
 from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
 from longtail.features.bag_of_tokens import BagOfTokens
@@ -34,6 +35,7 @@ from longtail.siamese.pair_losses import TripletLoss
 from longtail.surrogates.label_indexing import PointFeatures
 from longtail.surrogates.low_rank import LowRankProjection
 from longtail.surrogates.meta_label_task import MetaLabelTask
+from longtail.training.optimisers import RowwiseAdagrad
 from longtail.transfer.transform import Rectified, Unchanged
 from small_parts import (
     BAGS,
@@ -281,6 +283,15 @@ def test_what_is_no_loss_of_an_energy(found, message):
 
     with pytest.raises(InputError, match=f"`value` of Loss must return the mean .* {message}"):
         SPEN(loss=Loss(), n_threads=1).fit(TEXTS, LABELS)
+
+
+def test_a_loss_of_an_energy_has_a_gradient():
+    class Detached:
+        def value(self, terms, truth, descent):
+            return SquaredError().value(terms, truth, descent).detach()
+
+    with pytest.raises(InputError, match="`value` of Detached returned a loss without a gradient"):
+        SPEN(loss=Detached(), unary_epochs=1, n_threads=1).fit(TEXTS, LABELS)
 
 
 @dataclass(frozen=True)
@@ -596,6 +607,61 @@ def test_what_is_no_network(found, parts):
         parts = parts | {"reranker": Reranker(architecture=features, from_first=False)}
     with pytest.raises(InputError, match="`network` must return an object that has dimension, "):
         fit(features=features, **parts)
+
+
+class Stateless:
+    """A network, batches or an optimiser, with a state that is none."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def state(self):
+        return None
+
+
+class StatelessNetworks(BagOfTokens):
+    """Features whose network says nothing of its state."""
+
+    def network(self, *args, **kwargs):
+        return Stateless(super().network(*args, **kwargs))
+
+
+class StatelessBatches(ShortlistTraining):
+    """A training whose batches say nothing of their state."""
+
+    def batches(self, *args):
+        return Stateless(super().batches(*args))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"features": StatelessNetworks(dimension=4)},
+        {"features": BagOfTokens(make_optimiser=lambda table: Stateless(RowwiseAdagrad(table)))},
+        {
+            "surrogate": Learns(encoded()),
+            "classifier": ShortlistedOneVsAll(training=StatelessBatches(schedule=BRIEF)),
+        },
+    ],
+)
+def test_a_state_that_is_none(parts):
+    with pytest.raises(InputError, match=r"`state` of Stateless must return .* got a NoneType"):
+        fit(**parts)
+
+
+@pytest.mark.parametrize("method", ["forward", "state"])
+def test_a_network_takes_what_it_is_called_with(method):
+    class Networks(BagOfTokens):
+        def network(self, *args, **kwargs):
+            network = super().network(*args, **kwargs)
+            setattr(network, method, lambda *, tokens: tokens)
+            return network
+
+    with pytest.raises(InputError, match=f"`{method}` of BagOfTokensNetwork is called as {method}"):
+        fit(features=Networks(dimension=4))
 
 
 def test_features_of_doubles_are_taken():

@@ -67,6 +67,7 @@ def test_a_siamese_architecture_of_somebody_elses():
     ("start", "message"),
     [
         (lambda _: None, "what `start` returns must be an object that has dimension, pairs"),
+        (changed(vectors=lambda: None), r"`vectors` of OwnNetwork is called as vectors\(side\)"),
         (changed(change_vectors=lambda _: None), r"float32 \(40, 4\), .* got a NoneType"),
         (changed(change_vectors=lambda rows: rows[:-1]), r"got float32 \(39, 4\)"),
         (changed(change_vectors=lambda rows: rows[:, :3]), r"got float32 \(40, 3\)"),

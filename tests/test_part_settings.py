@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,13 @@ from longtail.features.convolutions import XMLCNN, KimCNN
 from longtail.features.hashed_mlp import HashedMLP
 from longtail.features.transformer import Transformer
 from longtail.negatives.nearest_labels import NearestLabels
+from longtail.own_classes import require_arguments
+from longtail.recipes.ngame import NGAME
 from longtail.recipes.own_parts import check_parts
+from longtail.recipes.slice import Slice
+from longtail.recipes.spen import SPEN
 from longtail.row_store import RowStore
-from longtail.siamese.pair_losses import ProbabilisticContrast
+from longtail.siamese.pair_losses import ProbabilisticContrast, TripletLoss
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.optimisers import RowwiseAdagrad
 from longtail.training.schedule import Schedule
@@ -64,6 +69,47 @@ class ForFrozenFeatures:
 def test_what_is_no_part(parts, message):
     with pytest.raises(InputError, match=message):
         fit(**parts)
+
+
+class OwnArguments:
+    """A part whose methods are called otherwise than they were written."""
+
+    def assign(self, features, labels):
+        raise NotImplementedError
+
+    def learn(self, features, *, seed):
+        raise NotImplementedError
+
+    def slope(self):
+        raise NotImplementedError
+
+    value = 5
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (
+            DeepXML(surrogate=MetaLabelTask(clusters=OwnArguments())),
+            r"assign\(features, labels, seed=, n_threads=\): got an unexpected keyword .*'seed'",
+        ),
+        (
+            DeepXML(classifier=OwnArguments()),
+            r"learn\(features, block, shortlists, labels, run\): too many positional arguments",
+        ),
+        (DeepXML(reranker=OwnArguments()), r"learn\(data, shortlists, features, first, run\)"),
+        (NGAME(encoder_loss=OwnArguments()), r"slope\(cosines, rows, columns\)"),
+        (SPEN(loss=OwnArguments()), "5 is not a callable object"),
+        (Slice(vectors=OwnArguments()), r"learn\(features, run\)"),
+    ],
+)
+def test_methods_are_called_with_what_they_take(model, message):
+    with pytest.raises(InputError, match=message):
+        model.check()
+
+
+def test_a_method_may_be_a_function_that_does_not_say_what_it_takes():
+    require_arguments(SimpleNamespace(slope=max), "slope", TripletLoss)
 
 
 @pytest.mark.parametrize(

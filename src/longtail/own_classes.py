@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from inspect import Parameter, signature
 from itertools import takewhile
 
 from longtail.errors import InputError
 
-__all__ = ["is_ours", "require_kept_methods"]
+__all__ = ["is_ours", "require_arguments", "require_kept_methods"]
 
 _AS_KEPT = {"to_arrays", "config", "from_parts"}  # of the way into a model folder and back
 
@@ -22,6 +23,44 @@ def is_ours(kind: type) -> bool:
     (True, False)
     """
     return str(kind.__module__).partition(".")[0] == "longtail"
+
+
+def require_arguments(part: object, method: str, like: type) -> None:
+    """Raise InputError unless a method of a user's can be called as that of a class of longtail's.
+
+    Parameters
+    ----------
+    part : object
+    method : str
+        Nothing is asked of what is no method of the class, such as a property.
+    like : type
+        Its parameters without a default are passed, by name where they have to be.
+
+    Examples
+    --------
+    >>> from longtail.errors import Remedy
+    >>> from longtail.own_classes import require_arguments
+    >>> mine = type("Mine", (), {"named": lambda self: ""})
+    >>> require_arguments(mine(), "named", Remedy)
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: `named` of Mine is called as named(argument): too ...
+    """
+    ours = getattr(like, method)
+    if not callable(ours):
+        return
+    wanted = [it for it in signature(ours).parameters.values() if it.default is it.empty][1:]
+    by_name = {it.name: it for it in wanted if it.kind is Parameter.KEYWORD_ONLY}
+    try:
+        signature(getattr(part, method)).bind(*wanted[: len(wanted) - len(by_name)], **by_name)
+    except ValueError:  # of some functions that are not Python's it is not known
+        return
+    except TypeError as error:
+        names = [f"{it.name}=" if it.name in by_name else it.name for it in wanted]
+        raise InputError(
+            f"`{method}` of {type(part).__name__} is called as {method}({', '.join(names)}): "
+            f"{error}. Give it these parameters."
+        ) from error
 
 
 def require_kept_methods(part: object, *answering: str, remedy: str) -> None:

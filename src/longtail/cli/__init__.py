@@ -7,7 +7,6 @@ SIGTERM, 129 by SIGHUP.
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import gc
 import io
@@ -22,11 +21,12 @@ from longtail import __version__
 from longtail.cli.commands import COMMANDS, check_first_places
 from longtail.cli.interrupts import STOPPED, code_of, stoppable
 from longtail.cli.notices import notice, warning
-from longtail.cli.parser import CommandParser
+from longtail.cli.parser import CommandParser, WholeParser
 from longtail.errors import NO_SPACE, InputError, LongtailError, did_you_mean
 from longtail.log import heard_by
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator, Sequence
 
 __all__ = ["main"]
@@ -194,7 +194,7 @@ def _drop_output() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     """Return the parser of all commands; each fills in its own options when it is chosen."""
-    parser = argparse.ArgumentParser(
+    parser = WholeParser(
         prog="longtail",
         allow_abbrev=False,
         usage="%(prog)s COMMAND ...\n  `longtail --help` lists the commands",

@@ -11,7 +11,7 @@ import io
 import json
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -245,20 +245,37 @@ def resuming(
     check_output(path)
     target = path.resolve()
     partial, beside = _hidden(target)
-    with _alone_in(partial, path):
-        _set_aside(target, identity)
-    with _alone_in(partial, path) as stream:
-        progress = _resumed(stream, beside, identity)
-        writer = BlockWriter(stream, beside, progress, is_packed=path.suffix == ".gz")
-        try:
-            yield writer
-            finish(partial, target)
+    with _leaving_nothing_empty(partial, beside, path):
+        with _alone_in(partial, path):
+            _set_aside(target, identity)
+        with _alone_in(partial, path) as stream:
+            progress = _resumed(stream, beside, identity)
+            try:
+                yield BlockWriter(stream, beside, progress, is_packed=path.suffix == ".gz")
+                finish(partial, target)
+            except LongtailError:
+                _remove(partial, beside)
+                raise
             beside.unlink(missing_ok=True)
-        except BaseException as error:
-            if isinstance(error, LongtailError) or not writer.n_points:
-                partial.unlink(missing_ok=True)
-                beside.unlink(missing_ok=True)
-            raise
+
+
+@contextmanager
+def _leaving_nothing_empty(partial: Path, beside: Path, path: Path) -> Iterator[None]:
+    """Remove what nobody can go on with where a run is stopped, even as it opens its files."""
+    try:
+        yield
+    except LongtailError:  # as of another run, whose files these are
+        raise
+    except BaseException:
+        with suppress(LongtailError, OSError), _alone_in(partial, path) as stream:
+            if not stream.tell() or _progress_of(beside) is None:
+                _remove(partial, beside)
+        raise
+
+
+def _remove(*paths: Path) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from longtail.cli.quick_imports import quick_imports
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["CommandParser", "HintingParser", "OnlyOnce", "is_utf8", "word"]
+__all__ = ["CommandParser", "HintingParser", "OnlyOnce", "WholeParser", "is_utf8", "word"]
 
 _SEVERAL = {"+", "*"}  # values of one place, in words of argparse
 
@@ -84,7 +84,17 @@ class OnlyOnce(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-class HintingParser(argparse.ArgumentParser):
+class WholeParser(argparse.ArgumentParser):
+    """A parser that fails where its help cannot be written, which argparse passes over."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is sys.stdout:
+            file.write(message)
+        else:
+            super()._print_message(message, file)
+
+
+class HintingParser(WholeParser):
     """A parser that says what was probably meant where it cannot read something."""
 
     def __init__(self, **settings: Any) -> None:

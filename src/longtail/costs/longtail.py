@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["LongtailCosts"]
 
 # Core-seconds, as in `longtail.costs.estimate`.
-BAG_OF_HALVES = 1e-9  # an entry of a point or of a label's text, times the dimension
+BAG_OF_HALVES = 5e-10  # an entry of a point or of a label's text, times the dimension
 ENTRY = 4e-8  # such an entry, laid out by its token
-LOGIT_AND_SLOPE = 6e-9  # of one logit, and whether the slope is one of those passed back
+LOGIT_AND_SLOPE = 8e-9  # of one logit, and whether the slope is one of those passed back
 LEAST_DISTINCT = 0.4  # least share of the true labels of a batch that are distinct
 OF_BEGINNINGS = 1.6  # the entries of words and of their beginnings, over those of words
 EVIDENCE = 6e-6  # a candidate of a held-out point, scored by all sources
@@ -62,8 +62,10 @@ class LongtailCosts:
         """Return the seconds of each stage."""
         share = 1 - workload.n_held_out(self.settings) / workload.n_points
         n_entries = self._n_linear_entries(workload)
-        sources = self._sources(_with_share_of_points(workload, share), machine, share * n_entries)
         n_held_out = workload.n_held_out(self.settings)
+        learns_again = n_held_out > 0 and workload.n_points <= FEW_POINTS
+        shown = _with_share_of_points(workload, share)
+        sources = self._sources(shown, machine, share * n_entries, is_kept=not learns_again)
         n_asked = n_held_out or min(workload.n_points, LARGEST_HELD_OUT)
         n_scored = n_asked * self._n_candidates(workload)
         blend = n_scored * BLEND if n_held_out else 0.0  # else all scores are weighed alike
@@ -71,8 +73,8 @@ class LongtailCosts:
         if workload.n_points > FEW_POINTS:
             evidence += n_asked * WALK * max(1.0, math.sqrt(workload.n_labels / MANY_INDEXED))
         stages = {**sources, "evidence": evidence / machine.n_threads}
-        if blend and workload.n_points <= FEW_POINTS:  # once more, with the held-out points
-            again = self._sources(workload, machine, n_entries)
+        if learns_again:  # once more, with the held-out points
+            again = self._sources(workload, machine, n_entries, is_kept=True)
             again["shared space"] = EPOCHS_AGAIN * self._epoch(workload, machine)
             again["shared space"] += self._around_epochs(workload, machine)
             stages |= {f"again: {stage}": seconds for stage, seconds in again.items()}
@@ -80,14 +82,18 @@ class LongtailCosts:
                 blend = max(blend - sum(again.values()), 0.0)
         return {**stages, "blend": blend}
 
-    def _sources(self, w: Workload, machine: Machine, n_linear: float) -> dict[str, float]:
+    def _sources(
+        self, w: Workload, machine: Machine, n_linear: float, *, is_kept: bool
+    ) -> dict[str, float]:
         """Return the seconds of each stage before the scores are blended.
 
-        Linear classifiers read `n_linear` of the points' entries.
+        Linear classifiers read `n_linear` of the points' entries. Without `is_kept`, labels are
+        found for the held-out points alone, so these are compared with all of them: see
+        `longtail.blend.search_indices.index_of_labels`.
         """
         D, threads = self._space(w).dimension, machine.n_threads
         epochs = self._space(w).schedule.epochs
-        graphs = (indexing(w.n_points) + indexing(w.n_labels)) * D / threads
+        graphs = (indexing(w.n_points) + indexing(w.n_labels) * is_kept) * D / threads
         return {
             "shared space": epochs * self._epoch(w, machine) + self._around_epochs(w, machine),
             "search": time_of_relating(w, threads) + graphs,

@@ -103,6 +103,12 @@ class _Stage:
             )
         if loss.requires_grad:  # else unaries are held still, and no step looks at the energy
             loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
+        elif self._descent.n_steps:  # of somebody else's
+            raise InputError(
+                f"`value` of {type(self._loss).__name__} returned a loss without a gradient, by "
+                "which nothing is learnt. Compute it of `terms` by torch, without `detach`, `item` "
+                "or `no_grad`."
+            )
         self._adam.step(learning_rate)
         self._network.energy.project()
         if self._feature_rate:

@@ -8,6 +8,7 @@ from longtail.data.dataset import Dataset
 from longtail.errors import InputError, named
 from longtail.metrics.hits import as_binary_csr
 from longtail.metrics.predictions import truth_without
+from longtail.own_classes import require_arguments
 from longtail.training.run import Callback
 
 if TYPE_CHECKING:
@@ -61,3 +62,5 @@ def check_callbacks(callbacks: Sequence[Callback]) -> None:
                 "A callback is an object with the methods on_stage, on_batch and on_epoch, such as "
                 f"longtail.progress.ProgressBar(), got {callback!r}."
             )
+        for method in ("on_stage", "on_batch", "on_epoch"):
+            require_arguments(callback, method, Callback)

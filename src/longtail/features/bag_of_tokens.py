@@ -18,6 +18,7 @@ from longtail.features.sketches import sketched_vectors
 from longtail.training.dropout import dropped
 from longtail.training.optimisers import RowOptimiser, RowwiseAdagrad
 from longtail.training.processes import processes
+from longtail.training.state import state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,7 +179,7 @@ class BagOfTokensNetwork:
 
     def state(self) -> dict[str, Tensor]:
         """See `FeatureNetwork.state`."""
-        return {"table": self.table, **self._optimiser.state()}
+        return {"table": self.table, **state_of(self._optimiser)}
 
     def _activated(self, sums: Tensor) -> Tensor:
         """Return the features before dropout."""

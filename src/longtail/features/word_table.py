@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from longtail.training.processes import processes
+from longtail.training.state import state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,4 +94,4 @@ class WordTable:
 
     def state(self) -> dict[str, Tensor]:
         """Return the live tensors that a checkpoint keeps."""
-        return {"table": self.table, **self._optimiser.state()}
+        return {"table": self.table, **state_of(self._optimiser)}

@@ -121,7 +121,7 @@ class EnergyClassifier(LabelEstimator):
         """See `LabelEstimator.check`."""
         super().check()
         require_one_of("inference", self.inference, _TRAINED_AS)
-        check_part("loss", part_of("loss", self.loss, ENERGY_LOSSES), ["value"], "SquaredError()")
+        check_part("loss", part_of("loss", self.loss, ENERGY_LOSSES), ["value"], SquaredError)
 
     @property
     def n_energy_layers(self) -> int:

@@ -159,7 +159,7 @@ class NGAME(OfTextEncoder):
         super().check()
         for name in ("encoder_loss", "classifier_loss"):
             loss = part_of(name, getattr(self, name), PAIR_LOSSES)
-            check_part(name, loss, ["slope"], "TripletLoss()")
+            check_part(name, loss, ["slope"], TripletLoss)
         if self.linear and not self.n_near_points:
             raise InputError(
                 "The linear classifiers learn from the labels of near points, but n_near_points is "

@@ -23,7 +23,7 @@ from longtail.recipes.own_parts import (
     checked_vectors,
 )
 from longtail.siamese.modules import EncodedPairs, LearntModules, search_labels
-from longtail.siamese.networks import Side
+from longtail.siamese.networks import BagArchitecture, Side
 from longtail.surrogates.label_clusters import label_centroids
 from longtail.training.early_stopping import HeldOut
 
@@ -74,7 +74,7 @@ class NGAMETraining:
             data = data._replace(label_features=points_as_texts)
         with run.stage("encoder"):
             architecture = self.settings.architecture(data.labels.shape[0])
-            check_part("what `architecture` returns", architecture, ["start"], "a BagArchitecture")
+            check_part("what `architecture` returns", architecture, ["start"], BagArchitecture)
             siamese = architecture.start(data, held_out, run)
             check_siamese(siamese)
         modules = self._modules(siamese, data, used, watched)

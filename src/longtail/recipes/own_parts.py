@@ -9,21 +9,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.classifiers.reranker import Reranker
+from longtail.classifiers.shortlisted import ShortlistedOneVsAll
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError, named
 from longtail.estimators.limits import check_values_of_part
 from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
+from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.features.encoder import ENCODERS
 from longtail.negatives.nearest_labels import (
     LabelShortlister,
+    NearestLabels,
     ShortlistSizes,
     check_shortlister_parts,
 )
-from longtail.own_classes import require_kept_methods
+from longtail.own_classes import require_arguments, require_kept_methods
 from longtail.scorers.deepxml import Ranker
 from longtail.scorers.label_vectors import LabelVectors
+from longtail.siamese.networks import SiameseNetwork
+from longtail.surrogates.label_clusters import LabelClusters
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.transfer.block import TransferBlock
+from longtail.transfer.bounded_residual import BoundedResidual
 from longtail.transfer.residual import SquareLayer
 from longtail.transfer.transform import TRANSFORMS
 
@@ -57,13 +63,13 @@ __all__ = [
 ]
 
 # The seams of DeepXML: what a part must have, and one that is at hand.
-SEAMS: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
+SEAMS: Mapping[str, tuple[tuple[str, ...], type]] = MappingProxyType(
     {
-        "features": (("reads", "network", "frozen"), "BagOfTokens()"),
-        "surrogate": (("learn",), "MetaLabelTask()"),
-        "negatives": (("build", "mine"), "NearestLabels()"),
-        "transfer": (("block",), "BoundedResidual()"),
-        "classifier": (("learn",), "ShortlistedOneVsAll()"),
+        "features": (("reads", "network", "frozen"), BagOfTokens),
+        "surrogate": (("learn",), MetaLabelTask),
+        "negatives": (("build", "mine"), NearestLabels),
+        "transfer": (("block",), BoundedResidual),
+        "classifier": (("learn",), ShortlistedOneVsAll),
     }
 )
 
@@ -94,9 +100,9 @@ def check_parts(model: DeepXML) -> None:
             f"{model.features.reads!r}. Return such as PointInput(InputKind.ROWS)."
         )
     if isinstance(model.surrogate, MetaLabelTask):
-        check_part("clusters", model.surrogate.clusters, ("assign",), "LabelClusters()")
+        check_part("clusters", model.surrogate.clusters, ("assign",), LabelClusters)
     if model.reranker is not None:
-        check_part("reranker", model.reranker, ("learn",), "Reranker()")
+        check_part("reranker", model.reranker, ("learn",), Reranker)
     if isinstance(model.reranker, Reranker):
         _check_reranker(model.reranker, model.features)
         _check_transfers(model.reranker, model.transfer)
@@ -180,25 +186,38 @@ def _takes_network(learn: Callable[..., Any]) -> bool:
     return "network" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
-def check_part(name: str, part: Any, members: Sequence[str], example: str) -> None:
+def check_part(name: str, part: Any, members: Sequence[str], example: str | type) -> None:
     """Raise InputError unless a setting is an object with these methods, as the example is.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in messages.
+    part : object
+    members : sequence of str
+    example : str or type
+        A class of longtail's says with which arguments methods are called, too.
 
     Examples
     --------
     >>> from longtail.recipes.own_parts import check_part
     >>> from longtail.siamese.pair_losses import TripletLoss
-    >>> check_part("encoder_loss", TripletLoss(), ["slope"], "TripletLoss()")
+    >>> check_part("encoder_loss", TripletLoss(), ["slope"], TripletLoss)
     """
     if isinstance(part, type):
         raise InputError(
             f"{name} must be an object, got the class {part.__name__}. Pass {part.__name__}()."
         )
     missing = [member for member in members if not hasattr(part, member)]
+    at_hand = f"{example.__name__}()" if isinstance(example, type) else example
     if missing:
         raise InputError(
-            f"{name} must be an object that has {', '.join(members)}, such as {example}; "
+            f"{name} must be an object that has {', '.join(members)}, such as {at_hand}; "
             f"{named(part)} has no {', '.join(missing)}."
         )
+    if isinstance(example, type):
+        for member in members:
+            require_arguments(part, member, example)
 
 
 def check_shortlister(found: Any, n_labels: int) -> None:
@@ -322,6 +341,8 @@ def check_siamese(found: Any) -> None:
     """Raise InputError unless `SiameseArchitecture.start` returned what can be trained."""
     members = ("dimension", "pairs", "vectors", "frozen")
     check_part("what `start` returns", found, members, "a BagNetwork")
+    for member in members[1:]:
+        require_arguments(found, member, SiameseNetwork)
 
 
 def checked_vectors(found: Any, n_rows: int, dimension: int) -> NDArray[np.float32]:

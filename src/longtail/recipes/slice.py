@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 from longtail.classifiers.dense_one_vs_rest import DenseOneVsRest
 from longtail.data.bags import Bags
 from longtail.estimators.estimator import LabelEstimator
-from longtail.features.fixed_vectors import AsGiven, FixedVectors, TruncatedSVD, is_dense
+from longtail.features.fixed_vectors import (
+    AsGiven,
+    FixedVectors,
+    RandomProjection,
+    TruncatedSVD,
+    is_dense,
+)
 from longtail.negatives.samplers import NearestCentroids
 from longtail.recipes.fusion_learning import fusion_learnt
 from longtail.recipes.own_parts import check_fixed_vectors, check_part, checked_features
@@ -66,7 +72,7 @@ class Slice(LabelEstimator):
         """See `LabelEstimator.check`."""
         super().check()
         if self.vectors is not None:
-            check_part("vectors", self.vectors, ["learn"], "RandomProjection()")
+            check_part("vectors", self.vectors, ["learn"], RandomProjection)
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """See `LabelEstimator`."""

@@ -28,7 +28,7 @@ from longtail.scorers.joined_features import HALF_LENGTH, JoinedFeatures, Joined
 from longtail.scorers.label_tree import LabelTreeScorer
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
-from longtail.surrogates.label_indexing import LabelIndexer  # noqa: TC001 - `get_type_hints` of a recipe looks it up
+from longtail.surrogates.label_indexing import LabelIndexer, PointFeatures
 from longtail.surrogates.label_tree import LabelTree, balanced_tree
 from longtail.training.early_stopping import HeldOut
 from longtail.training.schedule import Schedule
@@ -139,13 +139,13 @@ class XTransformer(OfTextEncoder):
                 )
         for indexer in self.indexers:
             part = part_of("indexers", indexer, INDEXERS)
-            check_part("indexers", part, ["represent"], "PointFeatures()")
+            check_part("indexers", part, ["represent"], PointFeatures)
         if not self.indexers or not (self.teacher_forcing or self.matcher_aware):
             raise InputError(
                 "X-Transformer needs an indexer, and negatives by teacher forcing, from the "
                 "matcher, or both. Set `indexers` and one of the two."
             )
-        check_part("matcher", self.cluster_matcher(), ["match", "n_solved"], "NeuralMatcher()")
+        check_part("matcher", self.cluster_matcher(), ["match", "n_solved"], NeuralMatcher)
         for member in self.of_each_encoder():
             member.check_encoder()
 

@@ -113,17 +113,16 @@ class Calibration:
         Returns
         -------
         Calibration
-            Where all are right, or all score the same, the share that is right tells the
-            probability of any. The identity where there are no scores, or all are wrong: as where
-            each label has one point, so that those held out have labels that were never seen.
+            Where all are right or all are wrong, or all score the same, the share that is right
+            tells the probability of any. The identity where there are no scores.
         """
         none = cls(of_shares=of_shares)
         known, scores = np.isfinite(scores), none.as_read(scores)
         x, is_true = scores[known].astype(np.float64), is_right[known]
         n_right, n_wrong = int(is_true.sum()), int((~is_true).sum())
-        if not n_right:
+        if not len(x):
             return none
-        if not n_wrong or np.ptp(x) == 0:
+        if not n_right or not n_wrong or np.ptp(x) == 0:
             usual = math.log((n_right + 1) / (n_wrong + 1))
             return replace(none, slope=LEAST_SLOPE / max(float(x.std()), 1.0), intercept=usual)
         # Platt's targets: a prior that keeps the slope finite where the classes part cleanly.

@@ -9,6 +9,7 @@ import torch
 
 from longtail.siamese.pair_losses import checked_slope
 from longtail.training.label_table import product_dtype
+from longtail.training.state import state_of
 
 if TYPE_CHECKING:
     from longtail.siamese.corrections import Corrections
@@ -85,4 +86,4 @@ class SiameseTask:
     def state(self) -> State:
         """See `longtail.training.loop.Task.state`."""
         corrections = {} if self.corrections is None else self.corrections.state()
-        return {**self.encoder.state(), **corrections}
+        return {**state_of(self.encoder), **corrections}

@@ -14,6 +14,7 @@ from longtail.training.loop import train
 from longtail.training.module_adam import ModuleAdam
 from longtail.training.one_vs_all import check_network
 from longtail.training.schedule import Schedule
+from longtail.training.state import state_of
 from longtail.transfer.bounded_residual import BoundedResidual
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class _RegressionTask:
     def state(self) -> dict[str, Tensor]:
         """See `longtail.training.loop.Task.state`."""
         parts = {
-            "network": self._network.state(),
+            "network": state_of(self._network),
             "block": dict(self._block.state_dict()),
             "head": dict(self._head.state_dict()),
             "adam0": self._adams[0].state(),

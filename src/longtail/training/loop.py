@@ -12,7 +12,7 @@ from longtail.errors import TrainingError
 from longtail.training.early_stopping import BestEpoch
 from longtail.training.processes import processes, share_of
 from longtail.training.run import EpochReport
-from longtail.training.state import check_live, write_state
+from longtail.training.state import check_live, state_of, write_state
 from longtail.training.threads import one_ahead
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def train(
     best = BestEpoch(stopping, task)
 
     def live() -> State:
-        return {**task.state(), **batches.state(), **best.state()}
+        return {**task.state(), **state_of(batches), **best.state()}
 
     if run.checkpoints is not None or stopping is not None:
         check_live(live)

@@ -9,8 +9,10 @@ from torch import Tensor, nn
 
 from longtail.errors import InputError, named
 from longtail.named_parts import joined_parts
+from longtail.own_classes import require_arguments
 from longtail.training.dropout import dropped
 from longtail.training.module_adam import ModuleAdam
+from longtail.training.state import state_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -148,7 +150,7 @@ class OneVsAllTask:
     def state(self) -> dict[str, Tensor]:
         """Return the live tensors that a checkpoint keeps."""
         parts = {
-            "network": self.network.state(),
+            "network": state_of(self.network),
             "block": dict(self.block.state_dict()),
             "table": self.table.state(),
             "optimiser": self._adam.state(),
@@ -174,6 +176,8 @@ def check_network(found: Any) -> None:
             f"`network` must return an object that has {', '.join(members)}, such as "
             f"BagOfTokensNetwork; {named(found)} has no {', '.join(missing)}."
         )
+    for member in members:
+        require_arguments(found, member, FeatureNetwork)
 
 
 def _checked(found: Any, part: object, shape: tuple[int, int]) -> Tensor:

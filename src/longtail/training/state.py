@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -10,14 +11,14 @@ import numpy as np
 from longtail.errors import InputError, named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
     from torch import Tensor
 
     State: TypeAlias = Mapping[str, Tensor | NDArray[Any]]
 
-__all__ = ["as_array", "check_live", "write_state"]
+__all__ = ["as_array", "check_live", "state_of", "write_state"]
 
 
 def as_array(part: Tensor | NDArray[Any]) -> NDArray[Any]:
@@ -47,6 +48,26 @@ def as_array(part: Tensor | NDArray[Any]) -> NDArray[Any]:
     is_unknown = str(tensor.dtype) == "torch.bfloat16"  # to numpy
     array: NDArray[Any] = (tensor.float() if is_unknown else tensor).numpy()
     return array
+
+
+def state_of(part: Any) -> Mapping[str, Any]:
+    """Return the state of a part that somebody else may have written, or raise InputError.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from types import SimpleNamespace
+    >>> from longtail.training.state import state_of
+    >>> state_of(SimpleNamespace(state=lambda: {"vectors": np.zeros(2)}))
+    {'vectors': array([0., 0.])}
+    """
+    found = part.state()
+    if not isinstance(found, Mapping):
+        raise InputError(
+            f"`state` of {type(part).__name__} must return the live tensors or arrays that "
+            f"training changes, by name, got {named(found)}. Return {{}} where there are none."
+        )
+    return found
 
 
 def check_live(read: Callable[[], State]) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from longtail.named_parts import joined_parts
 from longtail.training.optimisers import RowOptimiser
+from longtail.training.state import state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,5 +70,5 @@ class VectorsWithBias(Generic[Optimiser]):
 
     def state(self) -> dict[str, Tensor]:
         """Return the live tensors that a checkpoint keeps."""
-        parts = {"vectors": self.of_vectors.state(), "bias": self._of_bias.state()}
+        parts = {"vectors": state_of(self.of_vectors), "bias": state_of(self._of_bias)}
         return {"vectors": self.vectors, "bias": self.bias, **joined_parts(parts, ".")}
