@@ -75,16 +75,13 @@ def test_a_run_that_is_stopped_while_it_opens_its_output_leaves_nothing(
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_run_that_is_stopped_once_all_is_written_leaves_its_output_alone(tmp_path, monkeypatch):
-    replace = Path.replace
-
+def test_a_run_that_is_stopped_once_all_is_written_leaves_its_output_alone(tmp_path):
     def stopped_behind(path, target):
-        replace(path, target)
-        if target.name == "out.jsonl":
-            raise Stopped
+        path.replace(target)
+        raise Stopped
 
-    monkeypatch.setattr(Path, "replace", stopped_behind)
-    with pytest.raises(Stopped), resuming(tmp_path / "out.jsonl", {"model": 1}) as writer:
+    path, identity = tmp_path / "out.jsonl", {"model": 1}
+    with pytest.raises(Stopped), resuming(path, identity, finish=stopped_behind) as writer:
         writer.write(b"one\n", 1)
     assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
 
