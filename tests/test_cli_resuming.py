@@ -7,7 +7,6 @@ import gzip
 import json
 import os
 import shutil
-from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
