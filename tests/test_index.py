@@ -172,9 +172,25 @@ def test_the_same_seed_gives_the_same_bytes(monkeypatch, limit):
 
 def test_the_build_for_many_rows_finds_nearly_all(monkeypatch):
     monkeypatch.setattr(graph_module, "MAX_EXACT_BUILD", 100)
-    monkeypatch.setattr(graph_module, "_JOINED_PER_EDGE", 9)
+    monkeypatch.setattr(graph_module, "JOINED_PER_EDGE", 9)
     index = GraphIndex.build(VECTORS)
     assert recall_against_exact(index, ExactIndex(VECTORS), QUERIES, 50) > 0.98
+
+
+def test_the_more_rows_are_joined_the_more_are_found(monkeypatch):
+    monkeypatch.setattr(graph_module, "MAX_EXACT_BUILD", 100)
+    monkeypatch.setattr(graph_module, "_MIN_PROBES", 1)
+    exact = ExactIndex(VECTORS)
+    recalls = [
+        recall_against_exact(
+            GraphIndex.build(VECTORS, n_neighbours=8, beam_size=50, joined_per_edge=n),
+            exact,
+            QUERIES,
+            50,
+        )
+        for n in (1, 128)
+    ]
+    assert recalls[0] < recalls[1]
 
 
 def test_many_rows_in_tight_knots_are_found_from_more_entries(monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from longtail.index.coded import CodedIndex
+from longtail.index.graph_building import JOINED_PER_EDGE
 from longtail.index.stored import built_index
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def index_of_points(
 ) -> VectorIndex:
     """Index the vectors of training points: with fewer edges than labels have.
 
-    With `in_place` the vectors may be written over.
+    With `in_place` the vectors may be written over. Of millions, no more are compared with each
+    than of few: which of many like points vote hardly matters.
     """
     return built_index(
         vectors,
@@ -85,5 +87,6 @@ def index_of_points(
         beam_size=beam_size,
         seed=seed,
         n_threads=n_threads,
+        joined_per_edge=JOINED_PER_EDGE,
         in_place=in_place,
     )

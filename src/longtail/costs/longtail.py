@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from longtail.costs.blend_sources import N_VIEWS, n_related, time_of_linear, time_of_relating
-from longtail.costs.estimate import MANY_INDEXED, PROCESS, indexing
+from longtail.costs.estimate import INDEX, MANY_INDEXED, PROCESS, indexing
 from longtail.estimators.holding_out import LARGEST_HELD_OUT
 from longtail.recipes.longtail import FEW_POINTS
 from longtail.training.schedule import EPOCHS_AGAIN
@@ -93,7 +93,7 @@ class LongtailCosts:
         """
         D, threads = self._space(w).dimension, machine.n_threads
         epochs = self._space(w).schedule.epochs
-        graphs = (indexing(w.n_points) + indexing(w.n_labels) * is_kept) * D / threads
+        graphs = (w.n_points * INDEX + indexing(w.n_labels) * is_kept) * D / threads
         return {
             "shared space": epochs * self._epoch(w, machine) + self._around_epochs(w, machine),
             "search": time_of_relating(w, threads) + graphs,

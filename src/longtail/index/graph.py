@@ -106,14 +106,14 @@ class GraphIndex:
         seed: int = 0,
         n_threads: int = 1,
         beam_size: int = DEFAULT_BEAM,
+        joined_per_edge: int | None = None,
         in_place: bool = False,
     ) -> GraphIndex:
         """Build the graph of the rows of `vectors`.
 
         The candidates of a node are the nearest nodes (of all, up to 5,000; beyond, of those in the
-        clusters whose centres are nearest: for each edge 128 or, if that is more, a quarter of the
-        square root of all) and the nearest of a random sample, which gives the edges that leave a
-        cluster. They are thinned out as in HNSW (Malkov and Yashunin, 2018), once alone and once
+        clusters whose centres are nearest) and the nearest of a random sample, which gives the
+        edges that leave a cluster. They are thinned out as in HNSW (Malkov and Yashunin, 2018), once alone and once
         with the edges that point back. What is near is told by vectors in eight bits a number; see
         `longtail.kernels.byte_codes`.
 
@@ -134,6 +134,9 @@ class GraphIndex:
             For the building and for later queries.
         beam_size : int, default 160
             See the class.
+        joined_per_edge : int, optional
+            Nodes of near clusters that each is compared with, for each edge: by default 128 or, if
+            that is more, a quarter of the square root of all.
         in_place : bool, default False
             Whether the vectors, a writable float32 array, may be written over: of equal rows the
             graph keeps one, and else those that are left are copied.
@@ -160,7 +163,8 @@ class GraphIndex:
             own = np.asarray(vectors)
             kept = moved_up(own, firsts) if in_place else taken(matrix, firsts, n_threads)
             matrix, node_bias = read_only(kept, np.float32), some_of(node_bias, firsts)
-        neighbours, entries = GraphBuilder(matrix, node_bias, n_neighbours, seed, n_threads).build()
+        builder = GraphBuilder(matrix, node_bias, n_neighbours, seed, n_threads, joined_per_edge)
+        neighbours, entries = builder.build()
         parts = (neighbours, with_biased(entries, node_bias), *groups)
         return cls(matrix, *parts, bias=node_bias, beam_size=beam_size, n_threads=n_threads)
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 __all__ = [
+    "JOINED_PER_EDGE",
     "GraphBuilder",
     "codes_of",
     "group_equal_rows",
@@ -57,7 +58,7 @@ _LARGEST_CLUSTER = 1024
 # Rows that a row is compared with for each edge, on average: clusters are counted in eights. With
 # fewer the nearest are missed, and walks that follow the edges miss what more edges do not replace.
 # Of many rows it is a quarter of their square root.
-_JOINED_PER_EDGE = 128
+JOINED_PER_EDGE = 128
 _MIN_PROBES = 6
 # Rows that share the reading of clusters. Where clusters are many and lie apart, few of 256 rows
 # would share one: of a million labels, 4,096 are joined in half the time.
@@ -86,6 +87,8 @@ class GraphBuilder:
     n_neighbours : int
         The most edges of a node.
     seed, n_threads : int
+    joined_per_edge : int or None
+        See `longtail.index.graph.GraphIndex.build`.
 
     Examples
     --------
@@ -99,12 +102,20 @@ class GraphBuilder:
     """
 
     def __init__(
-        self, vectors: Vectors, bias: Vectors, n_neighbours: int, seed: int, n_threads: int
+        self,
+        vectors: Vectors,
+        bias: Vectors,
+        n_neighbours: int,
+        seed: int,
+        n_threads: int,
+        joined_per_edge: int | None = None,
     ) -> None:
         self.vectors = read_only(vectors, np.float32)
         self.bias = read_only(bias, np.float32)
         self.n_neighbours = n_neighbours
         self.n_threads = n_threads
+        of_many = int(max(JOINED_PER_EDGE, len(vectors) ** 0.5 / 4))
+        self._n_joined = n_neighbours * (of_many if joined_per_edge is None else joined_per_edge)
         self._random = np.random.default_rng(seed)
 
     def build(self) -> tuple[Ids, Ids]:
@@ -192,8 +203,7 @@ class GraphBuilder:
         """Choose the edges of every row, from the nearest of near clusters and from seeds."""
         n_rows, n_clusters = len(nodes), len(starts) - 1
         centres = _centres(vectors, starts)
-        n_joined = self.n_neighbours * int(max(_JOINED_PER_EDGE, n_rows**0.5 / 4))
-        n_probes = min(max(_MIN_PROBES, n_joined * n_clusters // n_rows), n_clusters)
+        n_probes = min(max(_MIN_PROBES, self._n_joined * n_clusters // n_rows), n_clusters)
         if n_rows <= MAX_EXACT_BUILD:
             n_probes = n_clusters
         row_of_node = np.empty(n_rows, np.int32)

@@ -37,6 +37,7 @@ def built_index(
     beam_size: int,
     seed: int,
     n_threads: int,
+    joined_per_edge: int | None = None,
     in_place: bool = False,
 ) -> VectorIndex:
     """Index vectors: by a graph, unless they are few.
@@ -51,8 +52,8 @@ def built_index(
     seed, n_threads : int
         Same seed, same index, whatever `n_threads` is, which serves building alone: a query takes
         one thread, for those who ask spread their queries over threads themselves.
-    in_place : bool
-        Whether the vectors may be written over; see `GraphIndex.build`.
+    joined_per_edge, in_place
+        See `GraphIndex.build`.
 
     Examples
     --------
@@ -71,6 +72,7 @@ def built_index(
         seed=seed,
         n_threads=n_threads,
         beam_size=beam_size,
+        joined_per_edge=joined_per_edge,
         in_place=in_place,
     )
     graph.n_threads = 1
