@@ -75,19 +75,28 @@ def resolved(path: str | Path) -> Path:
     True
     """
     try:
-        return Path(path).resolve()
+        target = Path(path).resolve()
     except FileNotFoundError as error:  # only where this process works need anything be there
         raise InputError(
             f"{path} cannot be found: the folder in which this runs is no more. Change to another "
             "one, or give the whole path."
         ) from error
-    except (OSError, RuntimeError) as error:  # the latter by Python up to 3.12
-        if isinstance(error, OSError) and error.errno != errno.ELOOP:
-            raise
+    except RuntimeError:  # so a circle is told by Python up to 3.12, and by later ones not at all
+        target = Path(path).absolute()
+    if _leads_in_a_circle(target):
         raise InputError(
             f"{path} cannot be found: links lead round in a circle there. Delete them, or name "
             "another place."
-        ) from error
+        )
+    return target
+
+
+def _leads_in_a_circle(path: Path) -> bool:
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
 
 
 def is_fixed(target: Path) -> bool:
@@ -427,7 +436,7 @@ def _is_between_two(folder: Path, last: str) -> bool:
     """
     if (folder / last).exists():
         return False
-    target = folder.resolve()
+    target = resolved(folder)
     name = glob.escape(f".{target.name}.")
     beside, within = f"{name}{_BEFORE}-*", f"{name}{_HIDDEN}-*"
     return any(target.parent.glob(beside)) or any(target.glob(within))
