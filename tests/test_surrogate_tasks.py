@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -143,8 +144,7 @@ def test_fine_tuning_changes_the_features(topics):
 def test_classifiers_start_from_how_often_meta_labels_are_right(mean_of):
     targets = sp.csr_array(np.arange(1, 4) > np.arange(4)[:, np.newaxis])  # 1, 2 and 3 of 4 points
     run = TrainingRun(seed=0, n_threads=1)
-    untrained = dict.fromkeys(("forward", "step", "state"))
-    network = SimpleNamespace(dimension=5, **untrained)
+    network = SimpleNamespace(dimension=5, forward=Mock(), step=Mock(), state=Mock())
     task = classification_task(network, targets, run, residual=Identity(), mean_of=mean_of)
     if mean_of is None:
         assert torch.sigmoid(task.table.bias[:, 0]).tolist() == pytest.approx([0.25, 0.5, 0.75])
