@@ -467,3 +467,48 @@ def test_without_pyarrow_the_command_that_installs_it_is_said(place, tmp_path, c
     message = refused(capsys, "predict", place / "model", place / "test.jsonl", "--output", target)
     assert message.endswith("Install it with `pip install 'longtail[parquet]'`.")
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def of_classes(folder, ids, feature, name="x.parquet"):
+    """Write ids whose names a file of Hugging Face's tells."""
+    features = {"text": {"dtype": "string", "_type": "Value"}, "labels": feature}
+    told = {"huggingface": json.dumps({"info": {"features": features}})}
+    table = pa.table({"text": TEXTS[: len(ids)], "labels": ids})
+    pq.write_table(table.replace_schema_metadata(told), folder / name)
+    return folder / name
+
+
+CLASS = {"names": ["bread", "baking", "dance"], "_type": "ClassLabel"}
+
+
+class TestNamesOfClasses:
+    @pytest.mark.parametrize("ids", [[2, -1, 0], [[2], [-1], [0]], [[2], [], [0]]])
+    @pytest.mark.parametrize("kind", [CLASS, {"feature": CLASS, "_type": "List"}, [CLASS]])
+    def test_are_the_labels(self, tmp_path, ids, kind):
+        assert names_of(read(of_classes(tmp_path, ids, kind))) == [["dance"], [], ["bread"]]
+
+    def test_are_those_of_labels_that_are_known(self, tmp_path):
+        path = of_classes(tmp_path, [0, 2], CLASS)
+        known = LabelSpace.from_names(["dance", "bread"])
+        assert list(read(path, label_space=known).label_lists()) == [[1], [0]]
+
+    def test_are_not_read_where_ids_are_lines_of_a_labels_file(self, tmp_path):
+        (tmp_path / "labels.txt").write_text("Brot\nBacken\nTanz\n")
+        path = of_classes(tmp_path, [0, 2], CLASS)
+        found = names_of(read(path, labels_file=tmp_path / "labels.txt"))
+        assert found == [["Brot"], ["Tanz"]]
+
+    def test_are_not_read_where_known_labels_have_others_or_none(self, tmp_path):
+        path = of_classes(tmp_path, [0, 2], CLASS)
+        for known in (LabelSpace.from_names(["Brot", "Backen", "Tanz"]), LabelSpace(3)):
+            assert list(read(path, label_space=known).label_lists()) == [[0], [2]]
+
+    @pytest.mark.parametrize(
+        "told",
+        [{"names": "bread"}, {"names": [1]}, {"_type": "Value"}, [], 7, None, {"feature": 3}],
+    )
+    def test_what_says_something_else_is_passed_over(self, tmp_path, told):
+        assert list(read(of_classes(tmp_path, [0, 2], told)).label_lists()) == [[0], [2]]
+
+    def test_an_id_of_no_class_is_told(self, tmp_path):
+        assert "ids here but names" in why_not(of_classes(tmp_path, [0, 3], CLASS))

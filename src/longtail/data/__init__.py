@@ -4,7 +4,8 @@
   `json_lines`, `parquet`, `fasttext`, `svmlight`, `repository`, `pairs`, `matrix_files`, `storage`
 - What readers share: `files`, `columns`, `table_header`, `table_rows`, `sparse_lines`,
   `line_kinds`, `input_notes`, `kept_columns`; points without labels: `unlabelled`
-- Labels: `labels_file`, `label_names`, `label_rows`, `label_space`, `label_matching`
+- Labels: `labels_file`, `label_names`, `label_rows`, `label_space`, `label_matching`,
+  `named_classes`
 - From Python: `from_python`, `foreign`
 - In memory: `dataset`, `text_column`, `blocks`, `bags`, `csr`, `rows`, `assembled`
 - Texts to rows: `vectorizer`, with `characters`, `symbol_words`, `token_settings`,

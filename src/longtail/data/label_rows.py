@@ -98,6 +98,15 @@ class LabelRows:
     def __len__(self) -> int:
         return len(self._lengths)
 
+    def takes_names(self, names: Sequence[str]) -> bool:
+        """Tell whether ids that a file has names for are to be read as these.
+
+        Not if they are the lines of a labels file, or labels are known that have other names.
+        """
+        known = self._known
+        is_known = known is None or any(name in known.ids_by_name for name in names)
+        return is_known and not self._ids_are_lines
+
     def declare(self, n_labels: int, *, line: int | None = 1) -> None:
         """Take the number of labels that the header in a line says, or without one the columns.
 

@@ -19,6 +19,7 @@ from longtail.data.columns import USUAL
 from longtail.data.delimited import add_cell
 from longtail.data.files import STDIN, opened_raw, replacing
 from longtail.data.json_lines import label_writer
+from longtail.data.named_classes import names_of_classes, with_names
 from longtail.data.table_header import FirstRow
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError, InputError, Remedy, needs_extra, source_name
@@ -142,7 +143,7 @@ def read_parquet(path: Path, labels: LabelRows, *, columns: Columns = USUAL) -> 
         return FirstRow(names, columns, labels.notes, path, None).layout_of_header()
 
     texts = TextColumnBuilder()
-    for row, parts, given, _ in _rows(path, layout_of):
+    for row, parts, given, _ in _rows(path, layout_of, labels.takes_names):
         _add_labels(labels, given, columns, row)
         texts.append(_text_of(parts, columns, labels.notes, row))
     return texts.finish()
@@ -252,9 +253,14 @@ def arrow() -> Any:
 
 
 def _rows(
-    path: Path, layout_of: Callable[[Sequence[str]], Layout]
+    path: Path,
+    layout_of: Callable[[Sequence[str]], Layout],
+    takes_names: Callable[[Sequence[str]], bool] = lambda _: False,
 ) -> Iterator[tuple[int, tuple[str | None, ...], Any, tuple[Value, ...]]]:
-    """Yield the number of a row, the parts of its text, its labels, and what is kept of it."""
+    """Yield the number of a row, the parts of its text, its labels, and what is kept of it.
+
+    Where `takes_names` of the names that a file has for ids of labels, these are the labels.
+    """
     n_before, wanted = 0, None
     for part in _parts_of(path):
         with _opened(part) as file:
@@ -262,8 +268,12 @@ def _rows(
                 wanted = _wanted(file.schema_arrow.names, layout_of)
             _check_types(file.schema_arrow, wanted, part)
             names = [name for name in {*wanted.text, wanted.labels, *wanted.kept} if name]
+            classes = names_of_classes(file.schema_arrow.metadata, wanted.labels)
             for batch in _batches(file, names):
-                yield from zip(count(n_before), *_values(batch, wanted, path, n_before))
+                texts, labels, kept = _values(batch, wanted, path, n_before)
+                if classes and takes_names(classes):
+                    labels = (with_names(given, classes) for given in labels)
+                yield from zip(count(n_before), texts, labels, kept)
                 n_before += batch.num_rows
 
 
