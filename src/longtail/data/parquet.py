@@ -269,9 +269,10 @@ def _rows(
             _check_types(file.schema_arrow, wanted, part)
             names = [name for name in {*wanted.text, wanted.labels, *wanted.kept} if name]
             classes = names_of_classes(file.schema_arrow.metadata, wanted.labels)
+            has_names = bool(classes) and takes_names(classes)
             for batch in _batches(file, names):
                 texts, labels, kept = _values(batch, wanted, path, n_before)
-                if classes and takes_names(classes):
+                if has_names:
                     labels = (with_names(given, classes) for given in labels)
                 yield from zip(count(n_before), texts, labels, kept)
                 n_before += batch.num_rows
