@@ -99,8 +99,9 @@ class SharedSpace:
     logits ``scale * (w_l . E(x)) + b_l`` go into a decoupled softmax over the labels of a batch:
     see `UnitLabels`.
 
-    The token vectors start at random, which keeps the angles between bags as they are, and a label
-    starts at the mean of its points: before the first step, this is a nearest-centroid classifier.
+    The token vectors start at random, which keeps the angles between bags as they are, or near word
+    vectors that were learnt elsewhere. A label starts at the mean of its points: before the first
+    step, this is a nearest-centroid classifier.
     Where labels have texts, two more heads follow from the token vectors: the means of the labels'
     points, and the texts alone, so that a blend of scores can learn how far to trust either.
 
@@ -181,6 +182,7 @@ class SharedSpace:
             seed=run.seed_for("token vectors"),
             n_threads=run.n_threads,
             start=start.tokens if start else None,
+            toward=data.directions,
         )
         batches = self._batches(data, tokens, run, is_first=start is None)
         task = _SharedSpaceTask(self, data, run, tokens, start)

@@ -10,6 +10,7 @@
 - In memory: `dataset`, `text_column`, `blocks`, `bags`, `csr`, `rows`, `assembled`
 - Texts to rows: `vectorizer`, with `characters`, `symbol_words`, `token_settings`,
   `token_counts`; what a model reads of a point: `point_input`
+- Words known from elsewhere: `word_vectors`, and what they tell of tokens, `token_directions`
 - Ready-made features: `damping`, `dense_columns`, chosen by `agreement`; what their columns are
   called: `feature_names`
 - Which points, and how often: `split`, `variants`, `copies`, `pair_table`, `weighted_draws`

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from longtail.data.from_python import (
 )
 from longtail.data.point_input import PointInput
 from longtail.data.text_column import NO_TEXTS
+from longtail.data.token_directions import TokenDirections
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError, interruptible
 from longtail.estimators.answers import AnsweringEstimator, matrix_dtype, rereadable, sparse_type
@@ -277,6 +279,9 @@ class LabelEstimator(AnsweringEstimator):
         with run.stage("features" if dataset.texts is None else "tokens"):
             reads = self._reads_of(dataset, run.n_threads)
             encoded = self._encoded(dataset, reads)
+        if self.word_vectors_file() is not None:
+            with run.stage("word vectors"):
+                encoded = self._with_directions(encoded)
         if checkpoints is not None:
             known_by = self._fingerprint(dataset, encoded.features, set_aside)
             folder = checkpoints(fingerprint=known_by)
@@ -406,6 +411,16 @@ class LabelEstimator(AnsweringEstimator):
         check_min_df(self, dataset.n_points)
         return known_and_encoded(self, dataset)
 
+    def _with_directions(self, encoded: Encoded) -> Encoded:
+        """Return the same with where its tokens point by word vectors."""
+        file, vectorizer = self.word_vectors_file(), encoded.vectorizer
+        if file is None or vectorizer is None:
+            raise InputError(
+                "`word_vectors` tells of words, but these points have ready-made features, not "
+                "texts. Leave it out, or pass texts."
+            )
+        return encoded._replace(directions=TokenDirections.of(vectorizer, file))
+
     def min_df_for(self, n_points: int) -> int | tuple[int, int, int]:
         """Return in how many texts a token must be to be kept, for so many training points."""
         usual = 1 if n_points <= VERY_FEW_POINTS else 2
@@ -420,6 +435,12 @@ class LabelEstimator(AnsweringEstimator):
         """
         pieces = char_ngrams_for(self.char_ngrams, NO_TEXTS)
         TextVectorizer(word_ngrams=self.word_ngrams, char_ngrams=pieces).check_parameters()
+        file = self.word_vectors_file()
+        if file is not None and not file.is_file():
+            raise InputError(
+                f"`word_vectors` names {file}, which is not there. Check the path; nothing is "
+                "downloaded."
+            )
 
     def reads(self) -> PointInput:
         """Return what the recipe reads of a point: its bag of tokens, unless it says otherwise."""
@@ -435,7 +456,13 @@ class LabelEstimator(AnsweringEstimator):
         A part of one's own that reads files has a method of this name.
         """
         parts = (getattr(self, field.name) for field in fields(self) if field.init)
-        return [file for part in parts if hasattr(part, "files_read") for file in part.files_read()]
+        of_parts = (part.files_read() for part in parts if hasattr(part, "files_read"))
+        file = self.word_vectors_file()
+        return [*chain.from_iterable(of_parts), *(() if file is None else (file,))]
+
+    def word_vectors_file(self) -> Path | None:
+        """Return the file of word vectors that token vectors start from, if one is named."""
+        return None
 
     def learns_from_fragments(self) -> bool:
         """Return whether the recipe asks fragments of held-out points, too."""

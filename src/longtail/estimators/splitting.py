@@ -109,7 +109,7 @@ def _data_of(
     set_aside: csr_array | None,
 ) -> TrainingData:
     """Return all points as the modules see them."""
-    features, vectorizer, label_features = encoded
+    features, vectorizer, label_features, directions = encoded
     texts, reads = dataset.texts or NO_TEXTS, settings.reads()
     of_labels = () if label_features is None else label_texts_of(dataset) or ()
     return TrainingData(
@@ -121,6 +121,7 @@ def _data_of(
         texts=reads.texts(texts),
         label_texts=None if label_features is None else reads.texts(of_labels),
         set_aside=set_aside,
+        directions=directions,
     )
 
 

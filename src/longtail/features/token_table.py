@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from longtail.data.token_directions import TokenDirections
     from longtail.kernels.jit import Begun
     from longtail.training.chosen_bags import ByColumn
 
@@ -31,12 +32,15 @@ if TYPE_CHECKING:
 __all__ = ["TokenTable"]
 
 _ROWS_DRAWN = 4096  # by a thread at a time
+# Of a start toward a word vector: unit vectors together, so that its length stays about 1.
+_KNOWN, _RANDOM = np.float32(0.9), np.float32((1 - 0.9**2) ** 0.5)
 
 
 class TokenTable:
     """E, one row a token: bags times E, and the way back.
 
     Rows start random and of about unit length, which keeps the angles between bags as they are.
+    Where word vectors tell where a token points, its row starts near that.
     Sums wait for memory, so rows are bfloat16s, and so are slopes. A step that is too small to be
     seen in these is taken with the right probability (`longtail.kernels.half_rows`).
 
@@ -48,6 +52,8 @@ class TokenTable:
     start : float32 or uint16 (n_tokens, dimension), or None
         Rows to start from instead; the uint16 are the bits of bfloat16s, whose memory is taken
         over.
+    toward : TokenDirections or None
+        Where tokens point, if there is no `start`.
 
     Examples
     --------
@@ -70,10 +76,13 @@ class TokenTable:
         seed: int,
         n_threads: int,
         start: NDArray[Any] | None = None,
+        toward: TokenDirections | None = None,
     ) -> None:
         self._n_threads, self.dimension = n_threads, dimension
         if start is None:
             self._rows = _random_rows(n_tokens, dimension, seed, n_threads)
+            if toward is not None:
+                _turn(self._rows, toward.within(dimension, seed))
         else:
             self._rows = start if start.dtype == np.uint16 else _rounded(start)
         self._optimiser = RowAdagrad(n_tokens)
@@ -146,3 +155,16 @@ def _random_rows(n_rows: int, dimension: int, seed: int, n_threads: int) -> Bits
         chunk=_ROWS_DRAWN,
     )
     return rows
+
+
+def _turn(rows: Bits, toward: TokenDirections) -> None:
+    """Turn random rows to where their tokens point, in place; those of other tokens stay."""
+    for start in range(0, len(rows), _ROWS_DRAWN):
+        stop = min(start + _ROWS_DRAWN, len(rows))
+        directions = toward.directions(start, stop)
+        known = np.flatnonzero(directions.any(axis=1))
+        turned = (rows[start:stop][known].astype(np.uint32) << 16).view(np.float32)
+        turned = _RANDOM * turned + _KNOWN * directions[known]
+        rounded = np.empty(turned.shape, np.uint16)
+        round_rows(turned, 0, len(turned), rounded)
+        rows[start + known] = rounded

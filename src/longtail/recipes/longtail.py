@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
 from longtail.blend.candidates import SearchSizes
@@ -115,6 +116,10 @@ class LongtailClassifier(RerankedEstimator):
         Whether runs of symbols, such as ``:`` between two digits, are words, too. None tries, where
         there are up to 1,000 labels with 10 points or more on average, whether they tell these
         apart.
+    word_vectors : str or None
+        A text file of word vectors that were learnt elsewhere, as fastText, GloVe and word2vec
+        write them, plain or gzip: see `read_word_vectors`. Vectors of tokens start near these, and
+        not at random, which gains where points are few. The model needs no such file.
     held_out : float
         Share of the points that are held out for the blend to learn from: of up to 50,000 points at
         most 9,000, from which the sources learn in the end, too; of more points a fiftieth, from
@@ -155,6 +160,7 @@ class LongtailClassifier(RerankedEstimator):
     n_near_points: int | None = None
     n_voted: int = SearchSizes.n_voted
     beam_size: int = SearchSizes.beam_size
+    word_vectors: str | None = None
     held_out: float = 0.2
     storage: str = "int8"
 
@@ -167,6 +173,10 @@ class LongtailClassifier(RerankedEstimator):
     def learns_from_fragments(self) -> bool:
         """See `LabelEstimator`; a blend learns how far to trust its answers to these."""
         return True
+
+    def word_vectors_file(self) -> Path | None:
+        """See `LabelEstimator`."""
+        return None if self.word_vectors is None else Path(self.word_vectors)
 
     def looks_at_label_texts(self) -> bool:
         """See `LabelEstimator`."""

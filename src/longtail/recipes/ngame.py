@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longtail.blend.candidates import SearchSizes
@@ -114,6 +115,10 @@ class NGAME(OfTextEncoder):
         This times the logarithm of a label's inverse propensity is added to its blended score. A
         little gains PSP@k for next to nothing of P@k; more of it finds more labels that have few
         training points, or none.
+    word_vectors : str or None
+        A text file of word vectors that were learnt elsewhere, as fastText, GloVe and word2vec
+        write them, plain or gzip: see `read_word_vectors`. Vectors of tokens start near these, and
+        not at random, which gains where points are few. The model needs no such file.
     held_out : float
         Share of the points on which the blend is learnt: at most 9,000 points, and none where that
         would be fewer than 40. The encoder does not learn from them, all else does in the end.
@@ -152,6 +157,7 @@ class NGAME(OfTextEncoder):
     linear: bool = True
     cost: float = 1.0
     tail: float = 0.3
+    word_vectors: str | None = None
     held_out: float = 0.2
 
     def check(self) -> None:
@@ -160,11 +166,17 @@ class NGAME(OfTextEncoder):
         for name in ("encoder_loss", "classifier_loss"):
             loss = part_of(name, getattr(self, name), PAIR_LOSSES)
             check_part(name, loss, ["slope"], TripletLoss)
+        if not self.is_bag:
+            self._refuse(["word_vectors"], "a transformer has word vectors of its own. Name a bag")
         if self.linear and not self.n_near_points:
             raise InputError(
                 "The linear classifiers learn from the labels of near points, but n_near_points is "
                 "0. Set linear to False, or n_near_points to at least 1."
             )
+
+    def word_vectors_file(self) -> Path | None:
+        """See `LabelEstimator`."""
+        return None if self.word_vectors is None else Path(self.word_vectors)
 
     def n_held_out(self, n_points: int) -> float:
         """See `LabelEstimator`: many, since nearly all learns from them in the end, or none."""

@@ -1,0 +1,112 @@
+"""Where tokens point by word vectors that were learnt elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.data.text_column import TextColumn
+from longtail.data.word_vectors import read_word_vectors
+from longtail.kernels.text import TokenKind
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from longtail.data.vectorizer import TextVectorizer
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["TokenDirections"]
+
+TINY = np.float32(1e-12)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenDirections:
+    """Directions of words, of pairs of these, and of pieces that they have.
+
+    A pair points where its two words do, and a piece of words where all words with it do. What all
+    words have in common is taken away first, since it tells none from another.
+
+    Parameters
+    ----------
+    of_words : csr_array of float32 (n_tokens, n_words)
+        1 for each word of a token, or that has it.
+    vectors : float32 (n_words, n_numbers)
+
+    Examples
+    --------
+    Of four tokens, the third is a piece of both words, and nothing is known of the last.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.token_directions import TokenDirections
+    >>> of_words = csr_array(np.array([[1, 0], [0, 1], [1, 1], [0, 0]], np.float32))
+    >>> known = TokenDirections(of_words, np.array([[1, 0, 0], [0, 1, 0]], np.float32))
+    >>> directions = known.within(dimension=8, seed=0).directions(0, 4)
+    >>> (directions @ directions.T).round(2).diagonal().tolist()
+    [1.0, 1.0, 0.0, 0.0]
+    """
+
+    of_words: csr_array
+    vectors: Floats
+
+    @classmethod
+    def of(cls, vectorizer: TextVectorizer, path: str | Path) -> TokenDirections:
+        """Read the vectors of a vectoriser's words.
+
+        Raises
+        ------
+        InputError, DataFormatError
+            See `read_word_vectors`.
+        """
+        kinds, tokens = vectorizer.kinds_, vectorizer.tokens_
+        columns = np.flatnonzero(kinds == TokenKind.WORD)
+        column_of = dict(zip(tokens.take(columns), columns.tolist(), strict=True))
+        words, vectors = read_word_vectors(path, column_of)
+        place_of = {word: place for place, word in enumerate(words)}
+        bags = vectorizer.transform(TextColumn.from_strings(words))
+        pairs = np.flatnonzero(kinds == TokenKind.PAIR)
+        entries = [
+            (pair, place_of[word])
+            for pair, token in zip(pairs.tolist(), tokens.take(pairs), strict=True)
+            for word in token.split(" ")
+            if word in place_of
+        ]
+        of_pairs = np.array(entries, np.int64).reshape(-1, 2)
+        rows = np.concatenate([bags.indices, of_pairs[:, 0]])
+        words_of = np.repeat(np.arange(len(words)), np.diff(bags.indptr))
+        places = np.concatenate([words_of, of_pairs[:, 1]])
+        ones = np.ones(len(rows), np.float32)
+        shape = (vectorizer.n_features_, len(words))
+        return cls(csr_array((ones, (rows, places)), shape=shape), vectors)
+
+    def within(self, dimension: int, seed: int) -> TokenDirections:
+        """Return the same with unit vectors of so many numbers, all of which say about as much.
+
+        Longer ones keep the numbers in which words differ most.
+        """
+        centred = self.vectors - self.vectors.mean(axis=0)
+        unit = _unit(centred)
+        n_numbers = unit.shape[1]
+        n_kept = min(n_numbers, dimension)
+        _, axes = np.linalg.eigh(unit.T @ unit)  # in the order of rising variance
+        random = np.random.default_rng(seed).standard_normal((dimension, n_kept))
+        turned = np.linalg.qr(random)[0].T.astype(np.float32)
+        return replace(self, vectors=_unit(unit @ axes[:, n_numbers - n_kept :] @ turned))
+
+    def directions(self, start: int, stop: int) -> Floats:
+        """Return unit rows of some tokens, and zeros where nothing is known of one."""
+        return _unit(self.of_words[start:stop] @ self.vectors)
+
+
+def _unit(rows: Floats) -> Floats:
+    """Return rows of length 1, and those of zeros as they are."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: Floats = rows / np.maximum(lengths, TINY)
+    return unit

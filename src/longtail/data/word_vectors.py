@@ -1,0 +1,141 @@
+"""Files of word vectors, as fastText, GloVe and word2vec write them as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from longtail.data.characters import as_text, folded_code_points
+from longtail.data.files import numbered_lines
+from longtail.errors import DataFormatError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+__all__ = ["WordVectors", "read_word_vectors"]
+
+LEAST_NUMBERS = 2  # of a vector: a line of a word and one number is a count, or a header
+_MODEL_OF_FASTTEXT = b"\xba\x16\x4f\x2f"
+_SHOWN = 20  # characters of a word, in a message
+_AS_TEXT = (
+    "Word vectors are read as text: a word a line, and its numbers behind it, between blanks. Of "
+    "fastText's models, take the .vec file that comes beside them; gensim writes such text by "
+    "save_word2vec_format(path, binary=False)."
+)
+
+
+class WordVectors(NamedTuple):
+    """Vectors of some words.
+
+    Attributes
+    ----------
+    words : list of str
+        Case-folded, each once.
+    vectors : float32 (n_words, dimension)
+    """
+
+    words: list[str]
+    vectors: NDArray[np.float32]
+
+
+def read_word_vectors(path: str | Path, wanted: Collection[str]) -> WordVectors:
+    r"""Read the vectors of wanted words from a text file.
+
+    A line is a word and its numbers, between blanks; the first line may say how many words and
+    numbers there are. Of words that are the same but for upper and lower case, the first counts: in
+    such files it is the more frequent one. Other words are skipped, so that a file of millions of
+    words takes time, but little memory.
+
+    Parameters
+    ----------
+    path : str or Path
+        Plain or gzip.
+    wanted : collection of str
+        Case-folded, as the vectoriser's words are.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be opened, or has none of the words.
+    DataFormatError
+        If a wanted word has another number of numbers than others, or one that is none; if the
+        file is not text.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail.data.word_vectors import read_word_vectors
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "words.vec")
+    ...     _ = path.write_text("3 2\nWine 0.5 1\ncar -1 0\nwine 3 3\n")
+    ...     read_word_vectors(path, {"wine", "boat"})
+    WordVectors(words=['wine'], vectors=array([[0.5, 1. ]], dtype=float32))
+    """
+    found: dict[str, NDArray[np.float32]] = {}
+    n_numbers, n_words, first_word = 0, 0, ""
+    for number, line in numbered_lines(path):
+        if number == 1:
+            if line.startswith(_MODEL_OF_FASTTEXT):
+                raise DataFormatError(f"This is a model of fastText. {_AS_TEXT}", path=path)
+            if _is_header(line):
+                continue
+        name, _, _ = line.partition(b" ")
+        if not n_numbers:
+            n_numbers, first_word = len(line.split()) - 1, name.decode("utf-8", "replace")
+            if n_numbers < LEAST_NUMBERS:
+                raise DataFormatError(
+                    f"Here is a word with {n_numbers} numbers. {_AS_TEXT}", path=path, line=number
+                )
+        n_words += 1
+        word = _folded(name)
+        if word in wanted and word not in found:
+            found[word] = _numbers_of(line, n_numbers, path, number)
+    if not found:
+        raise InputError(
+            f"{path} has none of the {len(wanted):,} words of these texts among its {n_words:,}, "
+            f"the first of which is {first_word[:_SHOWN]!r}. Name a file of vectors of words of "
+            "the texts' language."
+        )
+    return WordVectors(list(found), np.array(list(found.values()), np.float32))
+
+
+def _is_header(line: bytes) -> bool:
+    """Return whether a first line says how many words and numbers there are."""
+    parts = line.split()
+    return len(parts) == LEAST_NUMBERS and all(part.isdigit() for part in parts)
+
+
+def _folded(name: bytes) -> str:
+    """Return a word as texts are read."""
+    if name.isascii():
+        return name.decode().lower()
+    return as_text(folded_code_points(name.decode("utf-8", "replace")))
+
+
+def _numbers_of(line: bytes, n_numbers: int, path: str | Path, number: int) -> NDArray[np.float32]:
+    """Return the vector of a line."""
+    name, *numbers = line.split()
+    word = name.decode("utf-8", "replace")[:_SHOWN]
+    if len(numbers) != n_numbers:
+        raise DataFormatError(
+            f"The word {word!r} has {len(numbers)} numbers, where the first has {n_numbers}. "
+            f"{_AS_TEXT}",
+            path=path,
+            line=number,
+        )
+    try:
+        with np.errstate(over="ignore"):
+            vector = np.array(numbers, np.float32)
+    except ValueError:
+        vector = np.full(n_numbers, np.nan, np.float32)
+    if not np.isfinite(vector).all():
+        raise DataFormatError(
+            f"The vector of {word!r} holds something that is no finite number. {_AS_TEXT}",
+            path=path,
+            line=number,
+        )
+    return vector
