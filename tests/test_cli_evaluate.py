@@ -320,7 +320,7 @@ def test_output_is_not_written_into_the_models_folder(place, capsys, tmp_path, n
     for command in (("evaluate", model, test, "--json"), ("predict", model, test, "--output")):
         for folder in (model, tmp_path / "link", model / ".." / "model"):
             message = refused(capsys, *command, folder / name)
-            assert f"{name} is in the model folder {model}, which holds nothing but" in message
+            assert f"{name} is in the model folder {model}, where it would stay" in message
     assert f"is in the model folder {model}" in refused(capsys, "compress", model, model / "small")
     against = ("evaluate", place / "model", test, "--against", model, "--json", model / name)
     assert f"is in the model folder {model}" in refused(capsys, *against)

@@ -16,11 +16,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 import longtail
+from longtail.cli.model_card import model_card
 from longtail.compiled.scorer import CompiledScorer
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from, texts_from
 from longtail.data.input_notes import InputWarning
 from longtail.errors import InputError, ModelFolderError
+from longtail.model_folder import ModelFolder
 from longtail.recipes.astec import Astec
 from longtail.recipes.names import RECIPES
 from small_comparisons import same_arrays
@@ -46,6 +48,9 @@ FORMS = {
     "texts and classes": (np.array(TEXTS), CLASSES),
     "dense and numbers": (DENSE, np.unique(CLASSES, return_inverse=True)[1] + 7),
 }
+
+
+LEFT_OUT = {"device", "n_threads", "random_state"}  # of a model card
 
 
 @pytest.fixture(params=CASES.values())
@@ -254,6 +259,18 @@ class TestSaving:
         told = {f.read_text() for f in tmp_path.glob("*/training.json")}
         assert len(list(tmp_path.glob("*/training.json"))) == 4
         assert len(told) == 1
+
+    def test_a_model_card_tells_the_settings_that_are_no_defaults(self, fitted, tmp_path):
+        fitted.save(tmp_path / "model")
+        folder = ModelFolder.open(tmp_path / "model")
+        card = model_card(longtail.load(tmp_path / "model"), folder)
+        usual, own = type(fitted)().get_params(deep=False), fitted.get_params(deep=False)
+        changed = [k for k, v in own.items() if k != "n_threads" and repr(v) != repr(usual[k])]
+        shown = card.partition("## Training")[2].partition("## Files")[0].replace("\\", "")
+        told = {line.split("|")[1].strip() for line in shown.splitlines() if line.startswith("|")}
+        is_known = folder.manifest["description"]["recipe"] in RECIPES
+        assert told - {"setting", "---"} == {*(changed if is_known else own)} - LEFT_OUT
+        assert "| drink | 15 |" in card
 
     def test_settings_are_told(self, fitted, tmp_path):
         fitted.save(tmp_path / "model")

@@ -59,6 +59,20 @@ def test_foreign_files_in_a_mounted_folder_are_refused(mounted):
         check_target(mounted)
 
 
+def test_files_of_a_users_own_stay_in_a_mounted_folder(mounted):
+    save(mounted, 1, second=True)
+    for name in ("README.md", ".gitattributes"):
+        (mounted / name).write_text("mine")
+    save(mounted, 2)
+    beside = [".gitattributes", "README.md", "lost+found"]
+    assert names(mounted) == sorted([*beside, "first.safetensors", "manifest.json"])
+    assert (mounted / "README.md").read_text() == "mine"
+    assert ModelFolder.open(mounted, verify=True).manifest == {"value": 2}
+    (mounted / "further.json").touch()
+    with pytest.raises(ModelFolderError, match=r"holds the file 'further\.json' besides"):
+        check_target(mounted)
+
+
 def test_a_full_disk_leaves_the_old_model_of_a_mounted_folder(mounted, monkeypatch):
     save(mounted, 1)
 

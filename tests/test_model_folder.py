@@ -17,7 +17,12 @@ from safetensors.numpy import load_file
 
 from longtail import model_folder
 from longtail.errors import InputError, ModelFolderError
-from longtail.model_folder import ModelFolder, check_target, write_model_folder
+from longtail.model_folder import (
+    ModelFolder,
+    check_target,
+    files_beside,
+    write_model_folder,
+)
 
 ARRAYS = {
     "labels/vectors": np.arange(12, dtype=np.float32).reshape(3, 4),
@@ -207,11 +212,92 @@ def test_a_file_is_refused(tmp_path):
         check_target(tmp_path / "model")
 
 
-def test_a_model_folder_with_something_else_in_it_is_refused(model):
-    (model / "notes.txt").write_text("keep me")
-    with pytest.raises(ModelFolderError, match=r"notes\.txt"):
+FOREIGN = {
+    "README.md": "# Mine",
+    ".gitattributes": "*.safetensors filter=lfs",
+    "notes": "keep me",
+    "données 🍷.txt": "",
+}
+
+
+def with_foreign_files(model):
+    for name, text in FOREIGN.items():
+        (model / name).write_text(text, encoding="utf-8")
+    (model / "nowhere").symlink_to("../no-such-file")
+    (model / "README.md").chmod(0o640)
+    return model
+
+
+def check_foreign_files(model):
+    for name, text in FOREIGN.items():
+        assert (model / name).read_text(encoding="utf-8") == text
+    assert (model / "nowhere").readlink() == Path("../no-such-file")
+    assert (model / "README.md").stat().st_mode & 0o777 == 0o640
+
+
+def without_links(*_, **__):
+    raise OSError(errno.EPERM, "Operation not permitted")
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_files_of_a_users_own_outlive_a_model(model, monkeypatch, has_links):
+    with_foreign_files(model)
+    if not has_links:  # as on many a stick
+        monkeypatch.setattr("longtail.folder_exchange.os.link", without_links)
+    assert ModelFolder.open(model, verify=True).manifest == MANIFEST
+    assert files_beside(model) == sorted([*FOREIGN, "nowhere"])
+    for n in (2, 3):
+        write_model_folder(model, manifest={"n": n}, arrays={"other": np.ones(2)})
+        assert ModelFolder.open(model, verify=True).manifest == {"n": n}
+        check_foreign_files(model)
+    own = {"manifest.json", "arrays.safetensors"}
+    assert {place.name for place in model.iterdir()} == own | {*FOREIGN, "nowhere"}
+    assert leftovers(model) == []
+
+
+def test_files_of_a_users_own_outlive_a_saving_that_fails(model, monkeypatch):
+    with_foreign_files(model)
+
+    def full(path, arrays):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(model_folder, "write_arrays", full)
+    with pytest.raises(ModelFolderError, match="the disk is full"):
+        write_model_folder(model, manifest={}, arrays=ARRAYS)
+    check_foreign_files(model)
+    assert ModelFolder.open(model, verify=True).manifest == MANIFEST
+
+
+def test_files_of_a_users_own_outlive_two_who_save_at_once(model):
+    with_foreign_files(model)
+
+    def save(n):
+        for _ in range(20):
+            write_model_folder(model, manifest={"n": n}, arrays={"other": np.ones(2)})
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(save, [1, 2]))
+    check_foreign_files(model)
+    assert leftovers(model) == []
+
+
+def test_a_folder_that_is_no_models_has_no_files_beside_one(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    assert files_beside(tmp_path) == files_beside(tmp_path / "none") == []
+
+
+@pytest.mark.parametrize("name", ["config.json", "Encoder.SafeTensors", ".git/", "figures/"])
+def test_what_the_next_model_could_have_and_folders_are_refused(model, name):
+    if name.endswith("/"):
+        (model / name).mkdir()
+        (model / name / "HEAD").write_text("keep me")
+    else:
+        (model / name).write_text("keep me")
+    kind = "folder" if name.endswith("/") else "file"
+    with pytest.raises(ModelFolderError, match=rf"holds the {kind} '{name.rstrip('/')}' besides"):
         write_model_folder(model, manifest={}, arrays={})
-    assert (model / "notes.txt").exists()
+    assert (model / name).exists()
+    assert ModelFolder.open(model, verify=True).manifest == MANIFEST
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ __all__ = [
     "exchange",
     "hidden_beside",
     "is_fixed",
+    "keep_files",
     "new_folder_for",
     "obstacle_to",
     "read_whole",
@@ -263,6 +264,45 @@ def _last_change(folder: Path) -> float:
     return math.inf
 
 
+def keep_files(target: Path, partial: Path, names: Iterable[str]) -> None:
+    """Let files of a folder be in the one that takes its place, too, so that they outlive it.
+
+    Those of a folder that stays are where they belong already.
+
+    Parameters
+    ----------
+    target : Path
+    partial : Path
+        From `new_folder_for`; it has none of these names.
+    names : iterable of str
+        Files, or links; not folders.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from longtail.folder_exchange import exchange, keep_files, new_folder_for
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     target = Path(place, "model")
+    ...     target.mkdir()
+    ...     _ = (target / "README.md").write_text("mine")
+    ...     with new_folder_for(target) as partial:
+    ...         keep_files(target, partial, ["README.md"])
+    ...         exchange(partial, target, last="manifest.json", old=())
+    ...     (target / "README.md").read_text()
+    'mine'
+    """
+    if partial.parent == target:
+        return
+    for name in names:
+        if os.path.lexists(partial / name):  # from an attempt before: see `read_whole`
+            continue
+        try:  # the very file: what is written into it meanwhile is not lost, nor is its owner
+            os.link(target / name, partial / name, follow_symlinks=False)
+        except OSError:  # not on this file system, or not of another user's file
+            shutil.copy2(target / name, partial / name, follow_symlinks=False)
+
+
 def exchange(partial: Path, target: Path, *, last: str, old: Iterable[str]) -> None:
     """Give a new folder its name, or its files to a folder that stays.
 
@@ -305,6 +345,8 @@ def _flush(folder: Path) -> None:
     files; and some disks say only now that they are full.
     """
     for place in (*folder.iterdir(), folder):
+        if place.is_symlink():  # a user's own, which may lead nowhere
+            continue
         handle = os.open(place, os.O_RDONLY)
         try:
             os.fsync(handle)

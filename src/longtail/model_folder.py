@@ -10,6 +10,9 @@
 
 A folder appears under its name only when it is complete, so there is never half a model. Where a
 folder cannot be renamed, as where a disk is mounted, its manifest appears last.
+
+Users may put files of their own beside these, such as README.md: whatever takes the model's place
+leaves them there.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import stat
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -37,6 +42,7 @@ from longtail.errors import NO_SPACE, RETRAIN, InputError, ModelFolderError, abo
 from longtail.folder_exchange import (
     check_writable,
     exchange,
+    keep_files,
     new_folder_for,
     read_whole,
     resolved,
@@ -63,7 +69,15 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-__all__ = ["ModelFolder", "check_outside", "check_target", "write_model_folder"]
+__all__ = [
+    "ModelFolder",
+    "check_outside",
+    "check_target",
+    "files_beside",
+    "write_model_folder",
+]
+
+_OURS = {".json", ".safetensors"}  # what the next model may have a file of
 
 
 def write_model_folder(
@@ -74,6 +88,8 @@ def write_model_folder(
     documents: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> None:
     """Save a model as a folder; an older model of that name is replaced once this is complete.
+
+    Files of the user's own that lie beside the older one stay: see `check_target`.
 
     Parameters
     ----------
@@ -120,13 +136,59 @@ def write_model_folder(
     try:
         with new_folder_for(target) as new:
             _write_files(new, content, groups, texts)
+            _keep_files_beside(target, new)
             exchange(new, target, last=MANIFEST, old=old)
     except OSError as error:
         raise ModelFolderError(_explain_write_failure(target, error)) from error
 
 
+def files_beside(path: str | Path) -> list[str]:
+    """Return what a user has put beside a model, by name: what stays when it is replaced.
+
+    Parameters
+    ----------
+    path : str or Path
+        A model folder; one that is none, or that is not there, has no such files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from longtail.model_folder import files_beside, write_model_folder
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_model_folder(folder, manifest={"n_labels": 2}, arrays={})
+    ...     _ = Path(folder, "README.md").write_text("# Mine")
+    ...     write_model_folder(folder, manifest={"n_labels": 3}, arrays={})
+    ...     files_beside(folder)
+    ['README.md']
+    """
+    try:
+        return read_whole(Path(path), MANIFEST, partial(_names_beside, Path(path)))
+    except ModelFolderError:
+        return []
+
+
+def _names_beside(folder: Path) -> list[str]:
+    """See `files_beside`; raise ModelFolderError where there is no model."""
+    own = {MANIFEST, *read_manifest(folder).files}
+    return sorted(place.name for place in folder.iterdir() if _may_stay(place, own))
+
+
+def _keep_files_beside(target: Path, new: Path) -> None:
+    """Let a user's files be in a new folder, too, before it takes the place of the old one."""
+    with suppress(ModelFolderError):  # there is no old one
+        read_whole(target, MANIFEST, lambda: keep_files(target, new, _names_beside(target)))
+
+
+def _may_stay(place: Path, own: set[str]) -> bool:
+    """Tell a file that no model has, nor will have, and that is none of a disk's own folders."""
+    if place.name in own or place.suffix.lower() in _OURS:
+        return False
+    return place.is_file() or place.is_symlink()
+
+
 def check_outside(path: str | Path) -> None:
-    """Raise ModelFolderError if a path is in a model folder, which then no model could replace.
+    """Raise ModelFolderError if a path is in a model folder: the next model could not be told of.
 
     Examples
     --------
@@ -141,8 +203,8 @@ def check_outside(path: str | Path) -> None:
     except ModelFolderError:  # another program's
         return
     raise ModelFolderError(
-        f"{path} is in the model folder {folder}, which holds nothing but its model, so that "
-        "another can take its place. Name a place elsewhere."
+        f"{path} is in the model folder {folder}, where it would stay beside the next model that "
+        "takes this one's place. Name a place elsewhere."
     )
 
 
@@ -152,7 +214,9 @@ def check_target(path: str | Path) -> set[str]:
     Parameters
     ----------
     path : str or Path
-        May be missing, an empty folder, or a model folder with no files but the model's own.
+        May be missing, an empty folder, or a model folder. Further files in that stay, but for
+        folders, and for names that end in ``.json`` or ``.safetensors``: such are refused, as the
+        next model may have a file of that name.
 
     Returns
     -------
@@ -178,7 +242,7 @@ def check_target(path: str | Path) -> set[str]:
     if at_home := about_home(path):  # else a folder of that name would be made
         raise ModelFolderError(f"The model folder {path} cannot be made.{at_home}")
     target = resolved(path)
-    if target.exists() and not target.is_dir():
+    if _is_no_folder(target):
         raise ModelFolderError(f"{target} is a file. Name a new folder for the model.")
     check_outside(target)
     check_writable(target)
@@ -189,12 +253,23 @@ def check_target(path: str | Path) -> set[str]:
             f"{target} holds files but is not a model folder that may be replaced. "
             f"Name another folder, or delete this one yourself. ({error})"
         ) from error
-    if foreign := sorted(present - own):
+    if foreign := sorted(present - own - {*files_beside(target)}):
+        what = "folder" if (target / foreign[0]).is_dir() else "file"
         raise ModelFolderError(
-            f"{target} is a model folder, but holds {foreign[0]!r} besides, which replacing the "
-            "model would delete. Move that file away, or name another folder."
+            f"{target} is a model folder, but holds the {what} {foreign[0]!r} besides, which "
+            f"replacing the model would delete. Move that {what} away, or name another folder. "
+            "Files such as README.md may stay: only folders, and names that end in .json or "
+            ".safetensors, may not."
         )
     return own
+
+
+def _is_no_folder(path: Path) -> bool:
+    """Tell what is something else than a folder, in one look: another may just exchange it."""
+    try:
+        return not stat.S_ISDIR(path.stat().st_mode)
+    except OSError:
+        return False
 
 
 def _names_in(target: Path) -> tuple[set[str], set[str]]:

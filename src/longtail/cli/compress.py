@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 from longtail.cli.before_and_after import add_comparison_arguments, comparison, comparison_set
+from longtail.cli.files import say_what_stayed
 from longtail.cli.notices import notice, warning
 from longtail.cli.output import result, table
 from longtail.compiled.scorer import CompiledScorer, StorageType
@@ -52,6 +53,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     _warn_of_growth(model, arguments)
     size = sum(before.sizes.values())  # now: the target may be the same folder
     smaller.save(arguments.target)
+    say_what_stayed(arguments.target)
     rows = comparison(model, smaller, size, arguments.target, dataset)
     result(table(["", "before", arguments.storage, "change"], rows))
     return 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from longtail.amounts import counted
 from longtail.cli.before_and_after import add_comparison_arguments, comparison, comparison_set
-from longtail.cli.files import check_inputs
+from longtail.cli.files import check_inputs, say_what_stayed
 from longtail.cli.notices import notice
 from longtail.cli.output import result, table
 from longtail.cli.own_columns import columns_as_in_training
@@ -58,6 +58,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     student, cosine = distilled(model, texts)
     size = sum(before.sizes.values())  # now: the target may be the same folder
     student.save(arguments.target)
+    say_what_stayed(arguments.target)
     rows = [["cosine to the transformer", "1.000", f"{cosine:.3f}", ""]]
     rows += comparison(model, student, size, arguments.target, dataset, texts)
     result(table(["", "before", "distilled", "change"], rows))

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longtail.cli.commands import check_file
+from longtail.cli.notices import notice
 from longtail.cli.output import result
 from longtail.data.files import STDIN, check_place, is_device, replacing
 from longtail.errors import RETRAIN, InputError, ModelFolderError
-from longtail.model_folder import check_outside
+from longtail.folder_exchange import resolved
+from longtail.model_folder import check_outside, files_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = [
+    "CARD",
     "TRAINING",
     "check_inputs",
     "check_output",
     "is_stdout",
     "reading_training",
+    "say_what_stayed",
     "write_json",
+    "write_text",
 ]
 
+CARD = "README.md"  # in a model folder, what users say of it, or a model card
 TRAINING = "training.json"  # in a model folder, how training went
 
 _STDOUT = "-"
@@ -73,7 +80,9 @@ def check_inputs(*names: str | None) -> None:
         )
 
 
-def check_output(path: Path, *, read: Iterable[str | Path | None] = ()) -> None:
+def check_output(
+    path: Path, *, read: Iterable[str | Path | None] = (), beside: str | Path | None = None
+) -> None:
     """Raise InputError if a file cannot be written there; better now than after the work.
 
     Parameters
@@ -83,6 +92,8 @@ def check_output(path: Path, *, read: Iterable[str | Path | None] = ()) -> None:
     read : iterable of str, Path or None
         Files that the command reads, which the output must not replace, and folders, in which it
         would be read the next time.
+    beside : str or Path, optional
+        A model folder in which the file may be, as it describes that model.
 
     Examples
     --------
@@ -108,7 +119,8 @@ def check_output(path: Path, *, read: Iterable[str | Path | None] = ()) -> None:
             f"{path} cannot be written: you may not write to the folder it is in. Name another "
             "place, or make that one writable."
         )
-    check_outside(path)
+    if beside is None or resolved(path).parent != resolved(beside):
+        check_outside(path)
     sources = [Path(name) for name in read if name]
     if path.exists() and any(source.exists() and source.samefile(path) for source in sources):
         raise InputError(f"{path} is read by this command and would be lost. Name another file.")
@@ -131,12 +143,40 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
       "P@1": 51.2
     }
     """
-    text = json.dumps(dict(content), indent=2)
+    write_text(path, json.dumps(dict(content), indent=2))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write lines to a file that is never half there, or to standard output.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from longtail.cli.files import write_text
+    >>> write_text(Path("-"), "# A model")
+    # A model
+    """
     if is_stdout(path):
         result(text)
         return
     with replacing(path) as stream:
         stream.write(f"{text}\n".encode())
+
+
+def say_what_stayed(folder: str) -> None:
+    """Name the files of a user's own beside a model that was just written, if there are any.
+
+    Examples
+    --------
+    >>> from longtail.cli.files import say_what_stayed
+    >>> say_what_stayed("a/new/model")
+    """
+    names = [name for name in files_beside(folder) if not name.startswith(".")]
+    if names:
+        notice(f"{', '.join(names)} in {folder} stayed as before.")
+    if CARD in names:
+        written = f"{shlex.quote(folder)} --card {shlex.quote(str(Path(folder, CARD)))}"
+        notice(f"{CARD} may be of the model before: `longtail inspect {written}` writes it anew.")
 
 
 @contextmanager

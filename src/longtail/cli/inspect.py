@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from longtail.amounts import bytes_text, counted, time_text
 from longtail.cli.compile import places_of_code
-from longtail.cli.files import TRAINING, reading_training
+from longtail.cli.files import (
+    CARD,
+    TRAINING,
+    check_output,
+    is_stdout,
+    reading_training,
+    write_text,
+)
+from longtail.cli.metrics_file import read_metrics
+from longtail.cli.model_card import ON_HUBS, changes_text, model_card
 from longtail.cli.near_names import check_label_names, near_names
+from longtail.cli.notices import notice
 from longtail.cli.output import result, short, table
+from longtail.cli.parser import word
 from longtail.compiled.blended import compiled_of
 from longtail.compiled.scorer import CompiledScorer
 from longtail.compiled.search_recall import label_recall, n_queries
@@ -40,6 +52,7 @@ EXAMPLE = "longtail inspect model"
 
 N_SHOWN = 10
 N_CLUSTERS, N_IN_CLUSTER = 5, 8
+_MARKDOWN = {".md", ".markdown"}
 ROWS_AT_ONCE = 65_536  # table rows that are scaled to unit length together
 
 
@@ -54,10 +67,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compile and keep all code that answers need, as when an image is built; show where",
     )
+    parser.add_argument(
+        "--card",
+        metavar="FILE",
+        type=Path,
+        nargs="?",
+        const=Path("-"),
+        help="write a model card, in Markdown with what model hubs read in front, to a file such "
+        f"as DIR/{CARD}, or to standard output",
+    )
+    parser.add_argument(
+        "--metrics",
+        metavar="FILE",
+        help="what `evaluate --json` has written, to be in the card; - is standard input",
+    )
+    parser.add_argument(
+        "--measured-on",
+        metavar="NAME",
+        type=word,
+        help="what the card calls the points of --metrics",
+    )
 
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Show, and return the exit code."""
+    if arguments.card is not None:
+        return _write_card(arguments)
+    for option in ("metrics", "measured_on"):
+        if getattr(arguments, option) is not None:
+            name = f"--{option.replace('_', '-')}"
+            raise InputError(f"{name} is for a model card. Add --card, or omit {name}.")
     folder = ModelFolder.open(arguments.model, verify=arguments.verify)
     model = Predictor.from_folder(folder)
     if arguments.compile:
@@ -74,6 +113,37 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.verify:
         result(f"All {len(folder.files)} files have the checksums that they were written with.")
     return 0
+
+
+def _write_card(arguments: argparse.Namespace) -> int:
+    """Write the card, and return the exit code."""
+    _check_card(arguments)
+    metrics = None if arguments.metrics is None else read_metrics(arguments.metrics, [*ON_HUBS])
+    folder = ModelFolder.open(arguments.model, verify=arguments.verify)
+    folder.check_arrays()  # names in what is damaged would be others
+    card = model_card(Predictor.from_folder(folder), folder, metrics, arguments.measured_on)
+    write_text(arguments.card, card)
+    if not is_stdout(arguments.card):
+        notice(f"The card is {arguments.card}.")
+    return 0
+
+
+def _check_card(arguments: argparse.Namespace) -> None:
+    """Refuse what no card can be written to, or what it would not have."""
+    for option in ("label", "token", "compile"):
+        if getattr(arguments, option):
+            raise InputError(f"--card shows the model as a whole. Omit --{option}, or --card.")
+    if arguments.measured_on is not None and arguments.metrics is None:
+        raise InputError("--measured-on is what was measured on: add --metrics FILE, or omit it.")
+    if is_stdout(arguments.card):
+        return
+    if arguments.card.suffix.lower() not in _MARKDOWN:
+        # A name such as train.jsonl would be replaced by the card.
+        raise InputError(
+            f"A card is Markdown: name a file that ends in .md, such as {CARD}, got "
+            f"{arguments.card}."
+        )
+    check_output(arguments.card, read=[arguments.metrics], beside=arguments.model)
 
 
 def _compile(model: Predictor) -> None:
@@ -108,7 +178,7 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
     result(
         f"{facts['recipe']}, trained on {counted(facts['n_points'], 'point')} ({kind}): "
         f"{', '.join(counts)}{_told_text(facts.get('n_set_aside', 0))}"
-        f"{_changes_text(facts.get('label_changes', {}))}"
+        f"{changes_text(facts.get('label_changes', {}))}"
     )
     result(f"saved by longtail {folder.version}")
     sizes = folder.sizes
@@ -119,15 +189,6 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
 def _told_text(n_pairs: int) -> str:
     """Say of how many pairs the training was told that answers are not judged by them."""
     return f"; not judged by {counted(n_pairs, 'pair')}" if n_pairs else ""
-
-
-def _changes_text(changes: Mapping[str, int]) -> str:
-    """Say how the labels were changed after training, if they were."""
-    parts = [f"{counted(n, 'label')} {kind}" for kind, n in changes.items() if n]
-    if not parts:
-        return ""
-    *others, last = parts
-    return f"; since then, {', '.join(others)}{' and ' if others else ''}{last}"
 
 
 def _show_settings(facts: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.amounts import counted
-from longtail.cli.files import check_inputs
+from longtail.cli.files import check_inputs, say_what_stayed
 from longtail.cli.near_names import check_label_names
 from longtail.cli.notices import notice
 from longtail.cli.output import one_line, result
@@ -125,6 +125,7 @@ def _change(arguments: argparse.Namespace) -> int:
     change: Callable[[Predictor, argparse.Namespace], Predictor] = arguments.change_model
     changed = change(model, arguments)
     changed.save(arguments.target)
+    say_what_stayed(arguments.target)
     said = f"{arguments.model} knew {model.n_labels:,}"
     if changed.n_labels == model.n_labels:
         n_renamed = _n_renamed(changed) - _n_renamed(model)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longtail.amounts import bytes_text, counted, time_text
-from longtail.cli.files import check_inputs
+from longtail.cli.files import check_inputs, say_what_stayed
 from longtail.cli.interrupts import code_of, nothing_to_lose
 from longtail.cli.near_names import told_of_spellings
 from longtail.cli.notices import notice
@@ -352,3 +352,4 @@ def _summarise(estimator: LabelEstimator, arguments: argparse.Namespace, seconds
     result(f"  longtail predict {folder} {what}")
     result(f"  longtail evaluate {folder} TEST")
     result(f"  longtail inspect {folder}")
+    say_what_stayed(arguments.model)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.cli.evaluation_report import SPEED, measured_sections, shown_figures
-from longtail.cli.files import check_output
+from longtail.cli.files import check_output, say_what_stayed
 from longtail.demo.data import wordnet
 from longtail.errors import InputError
 from longtail.metrics import evaluate
@@ -108,6 +108,7 @@ def run_command(arguments: Namespace) -> int:
         model.fit_dataset(train, callbacks=(progress,))
     training = model.training_report()
     model.save(arguments.model)
+    say_what_stayed(arguments.model)
     predictor = model.predictor_
     ids, probabilities, metrics = _evaluated(predictor, test)
     milliseconds = measure_latency(predictor, list(islice(test.texts or (), _N_LATENCY_TEXTS)))

@@ -15,6 +15,7 @@ __all__ = [
     "CUT_AT",
     "MAY_BE_CHANCE",
     "rows_of_differences",
+    "rows_of_metrics",
     "rows_of_thresholds",
 ]
 
@@ -22,6 +23,27 @@ CUT_AT = ("at least", "labels a point", "precision", "recall", "F1")
 COMPARED = ("this model", "the other", "difference", "standard error")  # behind the metric
 MAY_BE_CHANCE = "A difference of less than two standard errors may be chance."
 _UNKNOWN = "\N{EN DASH}"  # of a single point
+
+
+def rows_of_metrics(metrics: Mapping[str, float]) -> tuple[list[str], list[list[str]]]:
+    """Return a head, and a row for each kind of metric with its values at so many places.
+
+    Examples
+    --------
+    >>> from longtail.report.rows import rows_of_metrics
+    >>> rows_of_metrics({"P@1": 51.25, "P@5": 20.0, "R@100": 90.0})
+    (['metric', '@1', '@5', '@100'], [['P', '51.25', '20.00', ''], ['R', '', '', '90.00']])
+    """
+    by_kind: dict[str, dict[int, float]] = {}
+    for name, value in metrics.items():
+        kind, _, k = name.partition("@")
+        by_kind.setdefault(kind, {})[int(k)] = value
+    places = sorted({k for values in by_kind.values() for k in values})
+    rows = [
+        [kind, *(f"{values[k]:.2f}" if k in values else "" for k in places)]
+        for kind, values in by_kind.items()
+    ]
+    return ["metric", *(f"@{k}" for k in places)], rows
 
 
 def rows_of_thresholds(found: Iterable[AtThreshold]) -> list[list[str]]:

@@ -25,6 +25,7 @@ from longtail.report.rows import (
     CUT_AT,
     MAY_BE_CHANCE,
     rows_of_differences,
+    rows_of_metrics,
     rows_of_thresholds,
 )
 
@@ -97,16 +98,7 @@ def accuracy(metrics: Mapping[str, float], bins: Sequence[FrequencyBin], k: int)
 
 def _metric_table(metrics: Mapping[str, float]) -> str:
     """Return one row a metric, one column for each number of places."""
-    by_family: dict[str, dict[int, float]] = {}
-    for name, value in metrics.items():
-        family, _, k = name.partition("@")
-        by_family.setdefault(family, {})[int(k)] = value
-    places = sorted({k for values in by_family.values() for k in values})
-    rows = [
-        (family, *(f"{values[k]:.2f}" if k in values else "" for k in places))
-        for family, values in by_family.items()
-    ]
-    header = ("metric", *(f"@{k}" for k in places))
+    header, rows = rows_of_metrics(metrics)
     return table("On the test points, in percent", header, rows)
 
 
