@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from longtail.amounts import counted
 from longtail.data.characters import as_text, folded_code_points
 from longtail.data.files import numbered_lines
 from longtail.errors import DataFormatError, InputError
@@ -47,8 +48,8 @@ def read_word_vectors(path: str | Path, wanted: Collection[str]) -> WordVectors:
 
     A line is a word and its numbers, between blanks; the first line may say how many words and
     numbers there are. Of words that are the same but for upper and lower case, the first counts: in
-    such files it is the more frequent one. Other words are skipped, so that a file of millions of
-    words takes time, but little memory.
+    such files it is the more frequent one. Other words are skipped, and so are phrases: a file of
+    millions of words takes time, but little memory.
 
     Parameters
     ----------
@@ -83,16 +84,17 @@ def read_word_vectors(path: str | Path, wanted: Collection[str]) -> WordVectors:
                 raise DataFormatError(f"This is a model of fastText. {_AS_TEXT}", path=path)
             if _is_header(line):
                 continue
-        name, _, _ = line.partition(b" ")
+        if not line.strip():
+            continue
+        name = line.split(None, 1)[0]
         if not n_numbers:
             n_numbers, first_word = len(line.split()) - 1, name.decode("utf-8", "replace")
             if n_numbers < LEAST_NUMBERS:
-                raise DataFormatError(
-                    f"Here is a word with {n_numbers} numbers. {_AS_TEXT}", path=path, line=number
-                )
+                message = f"Here is a word with {counted(n_numbers, 'number')}. {_AS_TEXT}"
+                raise DataFormatError(message, path=path, line=number)
         n_words += 1
         word = _folded(name)
-        if word in wanted and word not in found:
+        if word in wanted and word not in found and not _is_phrase(line, n_numbers):
             found[word] = _numbers_of(line, n_numbers, path, number)
     if not found:
         raise InputError(
@@ -116,14 +118,26 @@ def _folded(name: bytes) -> str:
     return as_text(folded_code_points(name.decode("utf-8", "replace")))
 
 
+def _is_phrase(line: bytes, n_numbers: int) -> bool:
+    """Return whether more than a word stands before the numbers, as in some lines of GloVe's."""
+    parts = line.split()
+    if len(parts) <= n_numbers + 1:
+        return False
+    try:
+        float(parts[1])
+    except ValueError:
+        return True
+    return False
+
+
 def _numbers_of(line: bytes, n_numbers: int, path: str | Path, number: int) -> NDArray[np.float32]:
     """Return the vector of a line."""
     name, *numbers = line.split()
     word = name.decode("utf-8", "replace")[:_SHOWN]
     if len(numbers) != n_numbers:
         raise DataFormatError(
-            f"The word {word!r} has {len(numbers)} numbers, where the first has {n_numbers}. "
-            f"{_AS_TEXT}",
+            f"The word {word!r} has {counted(len(numbers), 'number')}, where the first has "
+            f"{n_numbers}. {_AS_TEXT}",
             path=path,
             line=number,
         )

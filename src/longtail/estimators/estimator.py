@@ -28,7 +28,7 @@ from longtail.data.point_input import PointInput
 from longtail.data.text_column import NO_TEXTS
 from longtail.data.token_directions import TokenDirections
 from longtail.data.vectorizer import TextVectorizer
-from longtail.errors import InputError, interruptible
+from longtail.errors import InputError, about_home, interruptible
 from longtail.estimators.answers import AnsweringEstimator, matrix_dtype, rereadable, sparse_type
 from longtail.estimators.calibrating import calibrated
 from longtail.estimators.holding_out import LARGEST_HELD_OUT
@@ -439,7 +439,7 @@ class LabelEstimator(AnsweringEstimator):
         if file is not None and not file.is_file():
             raise InputError(
                 f"`word_vectors` names {file}, which is not there. Check the path; nothing is "
-                "downloaded."
+                f"downloaded.{about_home(file)}"
             )
 
     def reads(self) -> PointInput:
