@@ -599,6 +599,24 @@ PATHS = Workload(
     n_word_entries=8_403_651,
     n_label_entries=1_384_263,
 )
+# Made titles, of which each label has many: the peak is where linear classifiers are put together.
+FREQUENT = Workload(
+    n_points=250_000,
+    n_features=521_348,
+    n_labels=20_000,
+    n_nonzero=9_722_531,
+    n_label_pairs=750_428,
+    n_word_entries=3_394_063,
+    n_label_entries=485_684,
+)
+MORE_FREQUENT = dataclasses.replace(
+    FREQUENT,
+    n_points=1_000_000,
+    n_features=800_000,
+    n_nonzero=38_812_614,
+    n_label_pairs=3_000_398,
+    n_word_entries=13_602_489,
+)
 PEAKS = [
     ("parabel", {}, EURLEX, 397),
     ("parabel", {}, DEPENDS_WORDS, 705),
@@ -637,6 +655,8 @@ CLOSER_PEAKS = [
     ("longtail", {}, RELATED, 1016),
     ("longtail", {}, MILLION, 4658),
     ("longtail", {"dimension": 64, "epochs": 1}, PATHS, 1801),
+    ("longtail", {"dimension": 64, "epochs": 1}, FREQUENT, 842),
+    ("longtail", {"dimension": 64, "epochs": 1}, MORE_FREQUENT, 2218),
 ]
 
 

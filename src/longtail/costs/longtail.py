@@ -31,7 +31,12 @@ BLEND = 1.2e-5  # a candidate of a held-out point, in three trainings; they use 
 HALF_AND_CODES, HALF_AND_NUMBERS = 2.5, 8  # bytes a number of a token, as trained and as stored
 CODES_OF_TOKEN = 0.5  # bytes a number of a token, stored
 OF_BUILDING = 1_000  # bytes a label: edges, those back, and the relations of its text
+OF_GRAPH = 600  # bytes a label, of these: what stays once the graph is built
 OF_LINKS, OF_CONFUSED = 450, 250  # bytes a point: which labels it may be, or may be taken to have
+OF_EDGES = 130  # bytes a point
+# Of a linear classifier, for each of a label's points: of long ones, few weigh enough to be kept.
+WEIGHTS_OF_ENTRY, MOST_WEIGHTS_OF_POINT = 1.2, 16
+OF_WEIGHT = 16  # bytes: there once as the threads leave them, and once laid end to end
 OVER_KEPT = 1.05  # the peak over what is kept, as measured on five data sets
 BYTES = {"int8": 1, "float16": 2, "float32": 4}  # a number of a stored vector
 MOST_VIEWED = 8_000  # held-out points at once: half of them, and of all half the candidates
@@ -132,17 +137,35 @@ class LongtailCosts:
         At first there are tables, bags, points, and one batch. Later there are graphs, linear
         classifiers and evidence, but vectors of tokens are stored.
         """
-        return max(self._memory_of_space(workload), self._memory_of_search(workload))
+        return max(
+            self._memory_of_space(workload),
+            self._memory_of_search(workload),
+            self._memory_of_linear(workload),
+        )
 
     def _memory_of_search(self, w: Workload) -> float:
         """Return the bytes while labels are linked: vectors, codes, edges, and lists of points."""
+        of_point = OF_LINKS if w.n_label_entries else OF_CONFUSED
+        kept = self._stored(w) + OF_BUILDING * w.n_labels + of_point * w.n_points
+        return PROCESS + OVER_KEPT * kept
+
+    def _memory_of_linear(self, w: Workload) -> float:
+        """Return the bytes when linear classifiers are put together, of the features they read."""
+        n_read = self._n_linear_entries(w)
+        copied = 8 * n_read * (n_read < w.n_nonzero)
+        of_point = OF_EDGES + OF_CONFUSED
+        kept = self._stored(w) + OF_GRAPH * w.n_labels + of_point * w.n_points + copied
+        of_pair = min(WEIGHTS_OF_ENTRY * n_read / w.n_points, MOST_WEIGHTS_OF_POINT)
+        n_weights = min(of_pair * w.n_label_pairs, float(w.n_trained_labels) * w.n_features)
+        return PROCESS + OVER_KEPT * kept + OF_WEIGHT * n_weights
+
+    def _stored(self, w: Workload) -> float:
+        """Return the bytes of bags, and of all vectors once they are learnt."""
         D, is_code = self._space(w).dimension, self.settings.storage == "int8"
         of_texts = 2 * BYTES[self.settings.storage] * bool(w.n_label_entries)
-        labels = w.n_labels * (D * (4 + 1 + of_texts) + OF_BUILDING)
+        labels = w.n_labels * D * (4 + 1 + of_texts)
         tokens = w.n_features * D * (CODES_OF_TOKEN if is_code else 4)
-        bags = 8 * (2 * w.n_nonzero + w.n_label_entries)
-        of_point = 4 * D + (OF_LINKS if w.n_label_entries else OF_CONFUSED)
-        return PROCESS + OVER_KEPT * (labels + tokens + bags + of_point * w.n_points)
+        return labels + tokens + 4 * D * w.n_points + 8 * (2 * w.n_nonzero + w.n_label_entries)
 
     def _memory_of_space(self, workload: Workload) -> float:
         """Return the bytes when vectors have been learnt: tables, bags, points, and one batch."""
