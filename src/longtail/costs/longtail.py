@@ -21,10 +21,14 @@ __all__ = ["LongtailCosts"]
 
 # Core-seconds, as in `longtail.costs.estimate`.
 BAG_OF_HALVES = 5e-10  # an entry of a point or of a label's text, times the dimension
+# The same where the vectors of all tokens stay near the processor; and bytes: up to which they all
+# do, and from which on hardly any.
+BAG_NEARBY, NEARBY, FAR = 2.75e-10, 8e6, 64e6
 ENTRY = 4e-8  # such an entry, laid out by its token
 LOGIT_AND_SLOPE = 8e-9  # of one logit, and whether the slope is one of those passed back
 LEAST_DISTINCT = 0.4  # least share of the true labels of a batch that are distinct
 OF_BEGINNINGS = 1.6  # the entries of words and of their beginnings, over those of words
+INDEX_VECTOR, INDEX_NUMBER = 4.8e-5, 4.3e-8  # putting a vector into a graph; a number of it
 EVIDENCE = 6e-6  # a candidate of a held-out point, scored by all sources
 WALK = 5e-4  # a held-out point, searched for in the graphs of many points and labels
 BLEND = 1.2e-5  # a candidate of a held-out point, in three trainings; they use one thread
@@ -98,7 +102,9 @@ class LongtailCosts:
         """
         D, threads = self._space(w).dimension, machine.n_threads
         epochs = self._space(w).schedule.epochs
-        graphs = (w.n_points * INDEX + indexing(w.n_labels) * is_kept) * D / threads
+        n_found = w.n_labels if w.n_label_entries else w.n_trained_labels
+        n_indexed = w.n_points + is_kept * indexing(n_found) / INDEX
+        graphs = n_indexed * (INDEX_VECTOR + D * INDEX_NUMBER) / threads
         return {
             "shared space": epochs * self._epoch(w, machine) + self._around_epochs(w, machine),
             "search": time_of_relating(w, threads) + graphs,
@@ -120,7 +126,7 @@ class LongtailCosts:
         D, pool = self._space(w).dimension, self._pool_size(w)
         n_batches = w.n_points / self._space(w).batch_size
         n_entries = w.n_nonzero + n_batches * pool * w.n_label_entries / max(w.n_labels, 1)
-        bags = n_entries * (D * BAG_OF_HALVES + ENTRY) / machine.n_threads
+        bags = n_entries * (D * self._bag_of_halves(w) + ENTRY) / machine.n_threads
         n_logits = w.n_points * pool
         # Slopes are passed back by sums of a few rows, which next to the bags cost nothing.
         products = 2 * n_logits * D / machine.rate
@@ -129,7 +135,13 @@ class LongtailCosts:
     def _around_epochs(self, w: Workload, machine: Machine) -> float:
         """Return the seconds of encoding: of points before and after, of label texts after."""
         n_numbers = (2 * w.n_nonzero + w.n_label_entries) * self._space(w).dimension
-        return n_numbers * BAG_OF_HALVES / machine.n_threads
+        return n_numbers * self._bag_of_halves(w) / machine.n_threads
+
+    def _bag_of_halves(self, w: Workload) -> float:
+        """Return what an entry takes, times the dimension: less where vectors are few."""
+        n_bytes = max(2 * w.n_features * self._space(w).dimension, 1)
+        farness = min(max(math.log(n_bytes / NEARBY) / math.log(FAR / NEARBY), 0.0), 1.0)
+        return BAG_NEARBY + farness * (BAG_OF_HALVES - BAG_NEARBY)
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes when vectors have been learnt, or when they are searched.
