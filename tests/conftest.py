@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 
@@ -15,6 +16,17 @@ from longtail.kernels import code_cache
 # Whether code has to be compiled depends on what ran before: tests of output must not.
 code_cache.SECONDS_IN_SILENCE = math.inf
 HOSTILE = '<img src=x onerror="window.hacked=1">'
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_garbage():
+    """Look for garbage after the last test of a file, which is then told what it left open.
+
+    A file or a socket that is left open in a circle of references would fail whichever test Python
+    looks for garbage in: one of those that compile, such as `test_products_of_vectors`.
+    """
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -347,6 +347,13 @@ def test_an_empty_path_is_not_a_folder_in_python_either():
             "--model is not an option: the model folder comes first, without one. `longtail",
         ),
         (["inspect", "m", "--colour"], "unrecognized arguments: --colour. `longtail inspect"),
+        (["inspect", "m", "--hlep"], "(did you mean --help?)"),
+        (
+            ["labels", "remove", "m", "--label", "x", "o"],
+            "need none, as in `longtail labels remove MODEL NAME ... OUT`. If --label is a name,",
+        ),
+        (["labels", "rename", "m", "--label", "x", "y", "o"], "labels rename MODEL NAME ... OUT`"),
+        (["labels", "remove", "m", "--form=x", "o"], "(did you mean --from?)"),
     ],
 )
 def test_options_are_not_abbreviated_but_hinted_at(words, meant, capsys, tmp_path, monkeypatch):

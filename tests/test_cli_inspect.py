@@ -62,6 +62,7 @@ def test_inspection_of_a_blended_model(capsys, place):
     assert ["drink", "20"] in lines
     assert {"encoder.safetensors", "manifest.json"} <= {line[0] for line in lines if line}
     assert "epochs = 3" in out
+    assert "100.0 % of the 30 labels of the largest logits that an exact search finds (" in out
     assert "Label clusters" not in out
     assert {"shared", "blend", "again:"} <= {line[0] for line in lines if line}
     out = inspected(capsys, place / "sparse")[0]

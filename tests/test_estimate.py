@@ -166,9 +166,9 @@ def test_linear_classifiers_take_longer_where_they_read_pieces_of_words():
         estimated_default(DEPENDS, pieces=p).stages for p in (None, "no", "all")
     )
     all_over_words = DEPENDS.n_nonzero / DEPENDS.n_word_entries
-    for stage in ("linear", "again: linear"):
-        assert usual[stage] == pytest.approx(1.6 * without[stage])
-        assert every[stage] == pytest.approx(all_over_words * without[stage])
+    for stage in ("linear", "again: linear"):  # what a visit to a point takes is the same
+        assert 1.1 * without[stage] < usual[stage] < 1.6 * without[stage]
+        assert 2 * without[stage] < every[stage] < all_over_words * without[stage]
     no_pieces = dataclasses.replace(DEPENDS, n_word_entries=DEPENDS.n_nonzero)
     asked, usual = (estimated_default(no_pieces, pieces=p).stages for p in ("all", None))
     assert asked["linear"] == usual["linear"]
@@ -599,6 +599,24 @@ PATHS = Workload(
     n_word_entries=8_403_651,
     n_label_entries=1_384_263,
 )
+# Made titles, of which each label has many: the peak is where linear classifiers are put together.
+FREQUENT = Workload(
+    n_points=250_000,
+    n_features=521_348,
+    n_labels=20_000,
+    n_nonzero=9_722_531,
+    n_label_pairs=750_428,
+    n_word_entries=3_394_063,
+    n_label_entries=485_684,
+)
+MORE_FREQUENT = dataclasses.replace(
+    FREQUENT,
+    n_points=1_000_000,
+    n_features=800_000,
+    n_nonzero=38_812_614,
+    n_label_pairs=3_000_398,
+    n_word_entries=13_602_489,
+)
 PEAKS = [
     ("parabel", {}, EURLEX, 397),
     ("parabel", {}, DEPENDS_WORDS, 705),
@@ -637,7 +655,55 @@ CLOSER_PEAKS = [
     ("longtail", {}, RELATED, 1016),
     ("longtail", {}, MILLION, 4658),
     ("longtail", {"dimension": 64, "epochs": 1}, PATHS, 1801),
+    ("longtail", {"dimension": 64, "epochs": 1}, FREQUENT, 842),
+    ("longtail", {"dimension": 64, "epochs": 1}, MORE_FREQUENT, 2218),
 ]
+
+
+# CPU seconds of one thread, beside other work.
+DELICIOUS = Workload(
+    n_points=12_920,
+    n_features=500,
+    n_labels=983,
+    n_nonzero=239_549,
+    n_label_pairs=246_088,
+    n_word_entries=239_549,
+)
+EURLEX_SECONDS = {
+    "shared space": 4.4,
+    "search": 0.84,
+    "linear": 2.8,
+    "again: shared space": 1.6,
+    "again: search": 0.78,
+    "again: linear": 3.1,
+}
+DELICIOUS_SECONDS = {"search": 0.39, "linear": 1.1, "again: search": 0.48, "again: linear": 1.3}
+
+
+@pytest.mark.parametrize(
+    ("workload", "measured"), [(EURLEX, EURLEX_SECONDS), (DELICIOUS, DELICIOUS_SECONDS)]
+)
+def test_stages_of_features_are_about_what_was_measured(workload, measured):
+    """Of eurlex-4k twice the time was announced: of its classifiers alone 15 seconds of 6."""
+    stages = estimated_default(workload).stages
+    for stage, seconds in measured.items():
+        assert seconds / 2.1 < stages[stage] < 2.1 * seconds, stage
+    found = sum(stages[stage] for stage in measured)
+    assert found == pytest.approx(sum(measured.values()), rel=0.3)
+
+
+def test_tokens_of_a_larger_table_take_longer():
+    few, more = (
+        estimated_default(dataclasses.replace(EURLEX, n_features=n)).stages["shared space"]
+        for n in (5_000, 200_000)
+    )
+    assert 1.4 * few < more < 2 * few
+
+
+def test_labels_with_neither_points_nor_texts_are_in_no_graph():
+    unused = dataclasses.replace(EURLEX, n_used_labels=100)
+    without, usual = (estimated_default(w).stages["again: search"] for w in (unused, EURLEX))
+    assert without < 0.9 * usual
 
 
 @pytest.mark.parametrize(("name", "settings", "workload", "megabytes"), PEAKS)

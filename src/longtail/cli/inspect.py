@@ -25,7 +25,7 @@ from longtail.cli.output import result, short, table
 from longtail.cli.parser import word
 from longtail.compiled.blended import compiled_of
 from longtail.compiled.scorer import CompiledScorer
-from longtail.compiled.search_recall import label_recall, n_queries
+from longtail.compiled.search_recall import has_bias, label_recall, n_queries
 from longtail.data.rows import unit_vectors
 from longtail.errors import InputError, ModelFolderError, named
 from longtail.explain import words_of
@@ -203,10 +203,12 @@ def _show_search(model: Predictor) -> None:
     if scorer is not None and len(scorer.parts.labels.codes):
         recall = 100 * label_recall(scorer)
         what = "training point" if len(scorer.parts.points.codes) else "label"
+        n = scorer.sizes.n_near_labels
+        found = f"{n} labels of the largest logits" if has_bias(scorer) else f"{n} nearest labels"
         _section(
             "Search",
-            f"{recall:.1f} % of the {scorer.sizes.n_near_labels} nearest labels that an exact "
-            f"search finds ({counted(n_queries(scorer), what)})",
+            f"{recall:.1f} % of the {found} that an exact search finds "
+            f"({counted(n_queries(scorer), what)})",
         )
 
 

@@ -166,6 +166,9 @@ class HintingParser(WholeParser):
         elif near:
             yield f"{name} is not an option (did you mean {near}?)"
         elif any(place.nargs in _SEVERAL and not place.option_strings for place in self._actions):
+            if is_long:
+                names = f"{self.prog} MODEL NAME ... OUT"
+                yield f"{name} is not an option: names need none, as in `{names}`"
             names = f"{self.prog} MODEL -- NAME ... OUT"
             yield f"If {name} is a name, write -- before the names: {names}"
 
@@ -219,13 +222,17 @@ class CommandParser(HintingParser):
 
 
 def _near_option(name: str, known: Iterable[str]) -> str | None:
-    """Return the option that is spelt alike, has the name as a word, or begins with it."""
+    """Return the option that is spelt alike, has the name as a word, or begins with it.
+
+    Help is what few misspell: who writes --label means something else than --help.
+    """
     options = [option for option in known if option.startswith("--")]
+    others = [option for option in options if option != "--help"]
     near = [
         *difflib.get_close_matches(name, options, n=1, cutoff=0.8),
         *(option for option in options if name[2:] in option[2:].split("-")),
         *(option for option in options if option.startswith(name)),
-        *difflib.get_close_matches(name, options, n=1),
+        *difflib.get_close_matches(name, others, n=1),
     ]
     return near[0] if near else None
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["label_recall", "n_queries"]
+__all__ = ["has_bias", "label_recall", "n_queries"]
 
 # Training points, or labels, that are searched for: as many as make so many products with labels.
 _LEAST_QUERIES, _MOST_QUERIES, _MOST_PRODUCTS = 200, 2_000, 100_000_000
@@ -38,7 +38,9 @@ _LEAST_QUERIES, _MOST_QUERIES, _MOST_PRODUCTS = 200, 2_000, 100_000_000
 def label_recall(scorer: CompiledScorer) -> float:
     """Return the share of the nearest labels of some training points that the walk finds.
 
-    A model that looks at no near points keeps none: there, some labels take their place.
+    Where labels have a bias, which is added to their similarity, these are the labels of the
+    largest logits, by the vectors that are searched. A model that looks at no near points keeps
+    none: there, some labels take their place.
 
     Returns
     -------
@@ -85,6 +87,20 @@ def _walked(scorer: CompiledScorer, query: Floats, starts: Ids, scratch: AnswerS
         walk = scratch.wide_walk
     n = nearest_members(query, codes, scale, graph, size, walk, ids, similarities)
     return similarities[:n]
+
+
+def has_bias(scorer: CompiledScorer) -> bool:
+    """Return whether labels have a bias, by which the walk finds frequent ones sooner.
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.compiled.search_recall import has_bias
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> has_bias(LongtailClassifier().fit(texts, labels).predictor_.scorer)
+    True
+    """
+    return len(scorer.parts.labels.bias) > 0
 
 
 def n_queries(scorer: CompiledScorer) -> int:

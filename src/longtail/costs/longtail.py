@@ -21,17 +21,26 @@ __all__ = ["LongtailCosts"]
 
 # Core-seconds, as in `longtail.costs.estimate`.
 BAG_OF_HALVES = 5e-10  # an entry of a point or of a label's text, times the dimension
+# The same where the vectors of all tokens stay near the processor; and bytes: up to which they all
+# do, and from which on hardly any.
+BAG_NEARBY, NEARBY, FAR = 2.75e-10, 8e6, 64e6
 ENTRY = 4e-8  # such an entry, laid out by its token
 LOGIT_AND_SLOPE = 8e-9  # of one logit, and whether the slope is one of those passed back
 LEAST_DISTINCT = 0.4  # least share of the true labels of a batch that are distinct
 OF_BEGINNINGS = 1.6  # the entries of words and of their beginnings, over those of words
+INDEX_VECTOR, INDEX_NUMBER = 4.8e-5, 4.3e-8  # putting a vector into a graph; a number of it
 EVIDENCE = 6e-6  # a candidate of a held-out point, scored by all sources
 WALK = 5e-4  # a held-out point, searched for in the graphs of many points and labels
 BLEND = 1.2e-5  # a candidate of a held-out point, in three trainings; they use one thread
 HALF_AND_CODES, HALF_AND_NUMBERS = 2.5, 8  # bytes a number of a token, as trained and as stored
 CODES_OF_TOKEN = 0.5  # bytes a number of a token, stored
 OF_BUILDING = 1_000  # bytes a label: edges, those back, and the relations of its text
+OF_GRAPH = 600  # bytes a label, of these: what stays once the graph is built
 OF_LINKS, OF_CONFUSED = 450, 250  # bytes a point: which labels it may be, or may be taken to have
+OF_EDGES = 130  # bytes a point
+# Of a linear classifier, for each of a label's points: of long ones, few weigh enough to be kept.
+WEIGHTS_OF_ENTRY, MOST_WEIGHTS_OF_POINT = 1.2, 16
+OF_WEIGHT = 16  # bytes: there once as the threads leave them, and once laid end to end
 OVER_KEPT = 1.05  # the peak over what is kept, as measured on five data sets
 BYTES = {"int8": 1, "float16": 2, "float32": 4}  # a number of a stored vector
 MOST_VIEWED = 8_000  # held-out points at once: half of them, and of all half the candidates
@@ -93,7 +102,9 @@ class LongtailCosts:
         """
         D, threads = self._space(w).dimension, machine.n_threads
         epochs = self._space(w).schedule.epochs
-        graphs = (w.n_points * INDEX + indexing(w.n_labels) * is_kept) * D / threads
+        n_found = w.n_labels if w.n_label_entries else w.n_trained_labels
+        n_indexed = w.n_points + is_kept * indexing(n_found) / INDEX
+        graphs = n_indexed * (INDEX_VECTOR + D * INDEX_NUMBER) / threads
         return {
             "shared space": epochs * self._epoch(w, machine) + self._around_epochs(w, machine),
             "search": time_of_relating(w, threads) + graphs,
@@ -115,7 +126,7 @@ class LongtailCosts:
         D, pool = self._space(w).dimension, self._pool_size(w)
         n_batches = w.n_points / self._space(w).batch_size
         n_entries = w.n_nonzero + n_batches * pool * w.n_label_entries / max(w.n_labels, 1)
-        bags = n_entries * (D * BAG_OF_HALVES + ENTRY) / machine.n_threads
+        bags = n_entries * (D * self._bag_of_halves(w) + ENTRY) / machine.n_threads
         n_logits = w.n_points * pool
         # Slopes are passed back by sums of a few rows, which next to the bags cost nothing.
         products = 2 * n_logits * D / machine.rate
@@ -124,7 +135,13 @@ class LongtailCosts:
     def _around_epochs(self, w: Workload, machine: Machine) -> float:
         """Return the seconds of encoding: of points before and after, of label texts after."""
         n_numbers = (2 * w.n_nonzero + w.n_label_entries) * self._space(w).dimension
-        return n_numbers * BAG_OF_HALVES / machine.n_threads
+        return n_numbers * self._bag_of_halves(w) / machine.n_threads
+
+    def _bag_of_halves(self, w: Workload) -> float:
+        """Return what an entry takes, times the dimension: less where vectors are few."""
+        n_bytes = max(2 * w.n_features * self._space(w).dimension, 1)
+        farness = min(max(math.log(n_bytes / NEARBY) / math.log(FAR / NEARBY), 0.0), 1.0)
+        return BAG_NEARBY + farness * (BAG_OF_HALVES - BAG_NEARBY)
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes when vectors have been learnt, or when they are searched.
@@ -132,17 +149,35 @@ class LongtailCosts:
         At first there are tables, bags, points, and one batch. Later there are graphs, linear
         classifiers and evidence, but vectors of tokens are stored.
         """
-        return max(self._memory_of_space(workload), self._memory_of_search(workload))
+        return max(
+            self._memory_of_space(workload),
+            self._memory_of_search(workload),
+            self._memory_of_linear(workload),
+        )
 
     def _memory_of_search(self, w: Workload) -> float:
         """Return the bytes while labels are linked: vectors, codes, edges, and lists of points."""
+        of_point = OF_LINKS if w.n_label_entries else OF_CONFUSED
+        kept = self._stored(w) + OF_BUILDING * w.n_labels + of_point * w.n_points
+        return PROCESS + OVER_KEPT * kept
+
+    def _memory_of_linear(self, w: Workload) -> float:
+        """Return the bytes when linear classifiers are put together, of the features they read."""
+        n_read = self._n_linear_entries(w)
+        copied = 8 * n_read * (n_read < w.n_nonzero)
+        of_point = OF_EDGES + OF_CONFUSED
+        kept = self._stored(w) + OF_GRAPH * w.n_labels + of_point * w.n_points + copied
+        of_pair = min(WEIGHTS_OF_ENTRY * n_read / w.n_points, MOST_WEIGHTS_OF_POINT)
+        n_weights = min(of_pair * w.n_label_pairs, float(w.n_trained_labels) * w.n_features)
+        return PROCESS + OVER_KEPT * kept + OF_WEIGHT * n_weights
+
+    def _stored(self, w: Workload) -> float:
+        """Return the bytes of bags, and of all vectors once they are learnt."""
         D, is_code = self._space(w).dimension, self.settings.storage == "int8"
         of_texts = 2 * BYTES[self.settings.storage] * bool(w.n_label_entries)
-        labels = w.n_labels * (D * (4 + 1 + of_texts) + OF_BUILDING)
+        labels = w.n_labels * D * (4 + 1 + of_texts)
         tokens = w.n_features * D * (CODES_OF_TOKEN if is_code else 4)
-        bags = 8 * (2 * w.n_nonzero + w.n_label_entries)
-        of_point = 4 * D + (OF_LINKS if w.n_label_entries else OF_CONFUSED)
-        return PROCESS + OVER_KEPT * (labels + tokens + bags + of_point * w.n_points)
+        return labels + tokens + 4 * D * w.n_points + 8 * (2 * w.n_nonzero + w.n_label_entries)
 
     def _memory_of_space(self, workload: Workload) -> float:
         """Return the bytes when vectors have been learnt: tables, bags, points, and one batch."""
