@@ -65,7 +65,9 @@ __all__ = [
 _BITS, _LAST = np.int64(32), np.int64((1 << 31) - 1)
 # Rows that are compared with as many others as a run holds, and then these products are looked at.
 _ROWS_AT_ONCE, _RUN = 16, 2048
-_CHUNK = 64  # rows that one thread takes: few are shared out, too
+# Rows that one thread takes, and that share one reading of the others: those of millions are far
+# from the processor. Few are shared out, too.
+_CHUNK = 64
 
 
 def empty_keys(n_rows: int, capacity: int) -> Keys:
@@ -214,20 +216,26 @@ def _offer_cluster(
 
 @lean_kernel
 def _offer_run(
-    panel: _Panel, n_rows: int, others: ByteCodes, start: int, lists: BestKeys, groups: Keys
+    panel: _Panel,
+    row: int,
+    n_rows: int,
+    others: ByteCodes,
+    start: int,
+    lists: BestKeys,
+    groups: Keys,
 ) -> None:
-    """Offer a run of rows to the lists of all queries."""
+    """Offer a run of rows to the lists of some queries, from the `row`-th on."""
     stop, n_wanted = min(start + _RUN, len(others.factors)), len(groups) // GROUPS_A_KEY
     for i in range(0, n_rows, N_AT_ONCE):
-        _multiply(panel, i, others, start, stop, panel.products[i : i + N_AT_ONCE])
-    for query in range(n_rows):
+        _multiply(panel, row + i, others, start, stop, panel.products[i : i + N_AT_ONCE])
+    for i in range(n_rows):
         if start == 0:  # a bound of what is wanted, before a key is written down
-            least = least_of_groups(panel.products[query, : stop - start], n_wanted, groups)
-            lists.least[query] = (least << _BITS) - 1
+            least = least_of_groups(panel.products[i, : stop - start], n_wanted, groups)
+            lists.least[row + i] = (least << _BITS) - 1
         for first in range(start, stop, N_MASKED):
-            block = query * (_RUN // N_MASKED) + (first - start) // N_MASKED
+            block = i * (_RUN // N_MASKED) + (first - start) // N_MASKED
             n = min(N_MASKED, stop - first)
-            _offer_block(panel, block, first, n, lists, query, n_wanted, -1)
+            _offer_block(panel, block, first, n, lists, row + i, n_wanted, -1)
 
 
 @kernel
@@ -246,17 +254,19 @@ def nearest_rows(
         Only if `has_tiles`; what is found is the same.
     """
     shape, width = (_ROWS_AT_ONCE, _RUN), vectors.codes.shape[1]
-    panel = _new_panel(_ROWS_AT_ONCE, width, shape, by_tiles)
+    n_at_once, n_wanted = min(stop - start, _CHUNK), keys.shape[1] - 1
+    panel = _new_panel(n_at_once, width, shape, by_tiles)
     if panel.by_tiles:
         begin_tiles(panel.tiles_before)
-    n_wanted = keys.shape[1] - 1
-    lists = empty_best_keys(_ROWS_AT_ONCE, n_wanted, N_MASKED)
+    lists = empty_best_keys(n_at_once, n_wanted, N_MASKED)
     groups = np.empty(GROUPS_A_KEY * n_wanted, np.int64)
-    for first in range(start, stop, _ROWS_AT_ONCE):
-        n_rows = min(_ROWS_AT_ONCE, stop - first)
+    for first in range(start, stop, _CHUNK):
+        n_rows = min(_CHUNK, stop - first)
         _write_queries(vectors, first, n_rows, panel)
         for begin in range(0, len(others.factors), _RUN):
-            _offer_run(panel, n_rows, others, begin, lists, groups)
+            for row in range(0, n_rows, _ROWS_AT_ONCE):
+                n_some = min(_ROWS_AT_ONCE, n_rows - row)
+                _offer_run(panel, row, n_some, others, begin, lists, groups)
         for i in range(n_rows):
             write_best(lists, i, keys[first - start + i])
     if panel.by_tiles:
