@@ -491,6 +491,15 @@ def test_a_card_outlives_what_changes_the_model(change, place, tmp_path, capsys)
     assert sorted(place.name for place in tmp_path.iterdir() if place.name.startswith(".")) == []
 
 
+@pytest.mark.parametrize("name", ["labels.safetensors", "manifest.json"])
+def test_a_card_takes_no_place_of_a_models_own_file(place, tmp_path, capsys, name):
+    shutil.copytree(place / "model", tmp_path / "m")
+    (tmp_path / "m" / "README.md").symlink_to(name)
+    card = tmp_path / "m" / "README.md"
+    assert "would be lost" in refused(capsys, "inspect", tmp_path / "m", "--card", card)
+    assert run(capsys, "inspect", tmp_path / "m", "--verify")[0] == 0
+
+
 def test_odd_names_beside_a_model_are_told_in_one_line(tmp_path, capsys):
     write_model_folder(tmp_path / "m", manifest={}, arrays={})
     (tmp_path / "m" / "two\nlines\x1b[31m").touch()
