@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 from command_line import refused, run, stdin_of
 from longtail import Dataset, LongtailClassifier, load
 from longtail.cli import main, trained_settings
+from longtail.cli.files import say_what_stayed
 from longtail.cli.markdown import code, escaped, front_matter, table
 from longtail.cli.model_card import model_card
 from longtail.data.label_space import LabelSpace
@@ -264,7 +265,19 @@ def test_metrics_of_something_else_are_refused(place, capsys, tmp_path, content,
     assert str(path) in told
 
 
-@pytest.mark.parametrize("value", ["NaN", "Infinity", "-1", "100.5", '"51.2"', "true", "null"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "NaN",
+        "Infinity",
+        "-1",
+        "100.5",
+        '"51.2"',
+        "true",
+        "null",
+        pytest.param("1" * 400, id="long"),
+    ],
+)
 @pytest.mark.parametrize("key", ["PSP@5", "R@10"])
 def test_metrics_that_are_no_shares_are_refused(place, capsys, measured, key, value):
     metrics = json.loads(measured.read_text())
@@ -476,6 +489,24 @@ def test_a_card_outlives_what_changes_the_model(change, place, tmp_path, capsys)
     assert main(shlex.split(told)[1:]) == 0
     assert (model / "README.md").read_text(encoding="utf-8").startswith("---\nlibrary_name: ")
     assert sorted(place.name for place in tmp_path.iterdir() if place.name.startswith(".")) == []
+
+
+@pytest.mark.parametrize("name", ["labels.safetensors", "manifest.json"])
+def test_a_card_takes_no_place_of_a_models_own_file(place, tmp_path, capsys, name):
+    shutil.copytree(place / "model", tmp_path / "m")
+    (tmp_path / "m" / "README.md").symlink_to(name)
+    card = tmp_path / "m" / "README.md"
+    assert "would be lost" in refused(capsys, "inspect", tmp_path / "m", "--card", card)
+    assert run(capsys, "inspect", tmp_path / "m", "--verify")[0] == 0
+
+
+def test_odd_names_beside_a_model_are_told_in_one_line(tmp_path, capsys):
+    write_model_folder(tmp_path / "m", manifest={}, arrays={})
+    (tmp_path / "m" / "two\nlines\x1b[31m").touch()
+    say_what_stayed(str(tmp_path / "m"))
+    told = capsys.readouterr().err
+    assert told.startswith(r"two\nlines\x1b[31m in ")
+    assert told.count("\n") == 1
 
 
 def test_a_readme_is_in_nobodys_way(place, tmp_path, capsys):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
 import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,10 +19,10 @@ from safetensors.numpy import load_file
 
 from longtail import model_folder
 from longtail.errors import InputError, ModelFolderError
+from longtail.files_beside import files_beside
 from longtail.model_folder import (
     ModelFolder,
     check_target,
-    files_beside,
     write_model_folder,
 )
 
@@ -284,6 +286,45 @@ def test_files_of_a_users_own_outlive_two_who_save_at_once(model):
 def test_a_folder_that_is_no_models_has_no_files_beside_one(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     assert files_beside(tmp_path) == files_beside(tmp_path / "none") == []
+
+
+def test_a_pipe_is_refused_and_not_waited_for(model):
+    os.mkfifo(model / "README.md")
+    with pytest.raises(ModelFolderError, match=r"the pipe, socket or device 'README\.md' besides"):
+        check_target(model)
+
+
+def test_a_link_to_a_pipe_stays_and_is_not_waited_for(model, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (model / "README.md").symlink_to(tmp_path / "pipe")
+    write_model_folder(model, manifest={}, arrays={})
+    assert (model / "README.md").is_symlink()
+
+
+def test_what_could_not_be_kept_is_told_before_training(model, monkeypatch):
+    (model / "README.md").write_text("of another user")
+    may = os.access
+    monkeypatch.setattr(
+        "longtail.files_beside.os.access",
+        lambda place, mode: Path(place).name != "README.md" and may(place, mode),
+    )
+    with pytest.raises(ModelFolderError, match=r"the file 'README\.md' besides, which you may not"):
+        check_target(model)
+
+
+def test_what_a_killed_process_left_is_deleted_though_files_in_it_changed(model, monkeypatch):
+    (model / "README.md").write_text("mine")
+    (model / "nowhere").symlink_to("../no-such-file")
+    left = model.with_name(".model.old-1-0123abcd")
+    left.mkdir()
+    for name in ("README.md", "nowhere"):
+        os.link(model / name, left / name, follow_symlinks=False)
+    monkeypatch.setattr("longtail.folder_exchange._ABANDONED", 0.2)
+    time.sleep(0.4)
+    (model / "README.md").write_text("mine, again")
+    write_model_folder(model, manifest={}, arrays={})
+    assert not left.exists()
+    assert (model / "README.md").read_text() == "mine, again"
 
 
 @pytest.mark.parametrize("name", ["config.json", "Encoder.SafeTensors", ".git/", "figures/"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,10 +90,18 @@ def test_broken_files_are_told_of(tmp_path: Path, content: str | bytes, message:
         read(tmp_path, content, "wine")
 
 
-@pytest.mark.parametrize("content", ["", "3 2\n", "car 1 2\n"])
-def test_a_file_without_any_of_the_words_is_told_of(tmp_path: Path, content: str) -> None:
+def test_a_file_without_any_of_the_words_is_told_of(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has none of the 1 words of these texts"):
-        read(tmp_path, content, "wine")
+        read(tmp_path, "car 1 2\n", "wine")
+    for content in ("", "3 2\n", "\n \n"):
+        with pytest.raises(DataFormatError, match="There is no word in it"):
+            read(tmp_path, content, "wine")
+
+
+@pytest.mark.parametrize("phrase", ["wine at table", "wine 7 at", "wine 7 at 8", "wine 5 % ."])
+def test_phrases_are_skipped(tmp_path: Path, phrase: str) -> None:
+    text = f"car 9 9\n{phrase} 3 4\n{WINE}"
+    assert read(tmp_path, text, "wine") == [("wine", [0.5, 1.0])]
 
 
 def test_pairs_and_pieces_point_where_their_words_do(tmp_path: Path) -> None:
@@ -186,6 +195,43 @@ def test_features_have_no_words(tmp_path: Path) -> None:
     model = LongtailClassifier(word_vectors=str(file_of(tmp_path, WINE)))
     with pytest.raises(InputError, match="these points have ready-made features, not texts"):
         model.fit(np.eye(4, dtype=np.float32), ["a", "b"] * 2)
+
+
+@pytest.mark.parametrize("scale", [1e-37, 1e-20, 1e19, 1e36])
+def test_numbers_of_any_size_point_somewhere(scale: float) -> None:
+    vectors = np.random.default_rng(0).standard_normal((9, 5)).astype(np.float32)
+    each = csr_array(np.eye(9, dtype=np.float32))
+    usual = TokenDirections(each, vectors).within(8, seed=0).directions(0, 9)
+    scaled = TokenDirections(each, vectors * np.float32(scale)).within(8, seed=0)
+    np.testing.assert_allclose(scaled.directions(0, 9), usual, atol=1e-5)
+
+
+def test_what_rounding_leaves_is_no_direction() -> None:
+    words = np.array([[1, 1], [1, 0]], np.float32)
+    vectors = np.array([[0.6, 0.8], [-0.6, -0.80000001]], np.float32) * np.float32(1 + 1e-7)
+    rows = TokenDirections(csr_array(words), vectors).directions(0, 2)
+    assert rows.any(axis=1).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("text", [WINE, "wine 1 2\nred 1 2\n", "wine 0 0\nred 0 0\n"])
+def test_vectors_that_tell_nothing_apart_are_told_of(tmp_path: Path, text: str) -> None:
+    model = LongtailClassifier(word_vectors=str(file_of(tmp_path, text)))
+    with pytest.raises(InputError, match="tells none of the words of these texts from another"):
+        model.fit(["red wine", "boat"] * 4, ["a", "b"] * 4)
+
+
+def test_what_can_be_read_but_once_is_told_before_training(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for place, problem in ((tmp_path, "is a folder"), (tmp_path / "pipe", "is a pipe or a device")):
+        with pytest.raises(InputError, match=rf"`word_vectors` names \S+, which {problem}"):
+            LongtailClassifier(word_vectors=str(place)).fit(["wine"] * 4, ["a", "b"] * 2)
+
+
+def test_a_path_is_told_as_a_string_is(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "wine 1 2\nboat 2 1\n")
+    model = LongtailClassifier(word_vectors=path)  # type: ignore[arg-type]
+    model.fit(["red wine", "boat"] * 4, ["a", "b"] * 4)
+    assert model.training_report()["settings"]["word_vectors"] == str(path)
 
 
 def test_a_missing_file_is_told_before_training() -> None:

@@ -260,7 +260,10 @@ def _delete_abandoned(partial: Path, target: Path) -> None:
 def _last_change(folder: Path) -> float:
     """Return when something of a folder was written or renamed; never, if that cannot be told."""
     with suppress(OSError):  # it is gone, or another user's
-        return max(place.stat().st_ctime for place in (folder, *folder.iterdir()))
+        within = [place.lstat() for place in folder.iterdir()]
+        # A user's file that other folders have, too, changes with these: see `keep_files`.
+        own = (status.st_ctime for status in within if status.st_nlink == 1)
+        return max([folder.stat().st_ctime, *own])
     return math.inf
 
 

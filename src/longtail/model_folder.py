@@ -21,7 +21,6 @@ import copy
 import hashlib
 import json
 import stat
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -39,10 +38,10 @@ from longtail.array_file import (
     write_arrays,
 )
 from longtail.errors import NO_SPACE, RETRAIN, InputError, ModelFolderError, about_home
+from longtail.files_beside import check_files_beside, keep_files_beside
 from longtail.folder_exchange import (
     check_writable,
     exchange,
-    keep_files,
     new_folder_for,
     read_whole,
     resolved,
@@ -73,11 +72,8 @@ __all__ = [
     "ModelFolder",
     "check_outside",
     "check_target",
-    "files_beside",
     "write_model_folder",
 ]
-
-_OURS = {".json", ".safetensors"}  # what the next model may have a file of
 
 
 def write_model_folder(
@@ -136,55 +132,10 @@ def write_model_folder(
     try:
         with new_folder_for(target) as new:
             _write_files(new, content, groups, texts)
-            _keep_files_beside(target, new)
+            keep_files_beside(target, new)
             exchange(new, target, last=MANIFEST, old=old)
     except OSError as error:
         raise ModelFolderError(_explain_write_failure(target, error)) from error
-
-
-def files_beside(path: str | Path) -> list[str]:
-    """Return what a user has put beside a model, by name: what stays when it is replaced.
-
-    Parameters
-    ----------
-    path : str or Path
-        A model folder; one that is none, or that is not there, has no such files.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from longtail.model_folder import files_beside, write_model_folder
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_model_folder(folder, manifest={"n_labels": 2}, arrays={})
-    ...     _ = Path(folder, "README.md").write_text("# Mine")
-    ...     write_model_folder(folder, manifest={"n_labels": 3}, arrays={})
-    ...     files_beside(folder)
-    ['README.md']
-    """
-    try:
-        return read_whole(Path(path), MANIFEST, partial(_names_beside, Path(path)))
-    except ModelFolderError:
-        return []
-
-
-def _names_beside(folder: Path) -> list[str]:
-    """See `files_beside`; raise ModelFolderError where there is no model."""
-    own = {MANIFEST, *read_manifest(folder).files}
-    return sorted(place.name for place in folder.iterdir() if _may_stay(place, own))
-
-
-def _keep_files_beside(target: Path, new: Path) -> None:
-    """Let a user's files be in a new folder, too, before it takes the place of the old one."""
-    with suppress(ModelFolderError):  # there is no old one
-        read_whole(target, MANIFEST, lambda: keep_files(target, new, _names_beside(target)))
-
-
-def _may_stay(place: Path, own: set[str]) -> bool:
-    """Tell a file that no model has, nor will have, and that is none of a disk's own folders."""
-    if place.name in own or place.suffix.lower() in _OURS:
-        return False
-    return place.is_file() or place.is_symlink()
 
 
 def check_outside(path: str | Path) -> None:
@@ -215,8 +166,8 @@ def check_target(path: str | Path) -> set[str]:
     ----------
     path : str or Path
         May be missing, an empty folder, or a model folder. Further files in that stay, but for
-        folders, and for names that end in ``.json`` or ``.safetensors``: such are refused, as the
-        next model may have a file of that name.
+        what `longtail.files_beside` refuses: folders, and names that end in ``.json`` or
+        ``.safetensors``, as the next model may have a file of that name.
 
     Returns
     -------
@@ -253,14 +204,7 @@ def check_target(path: str | Path) -> set[str]:
             f"{target} holds files but is not a model folder that may be replaced. "
             f"Name another folder, or delete this one yourself. ({error})"
         ) from error
-    if foreign := sorted(present - own - {*files_beside(target)}):
-        what = "folder" if (target / foreign[0]).is_dir() else "file"
-        raise ModelFolderError(
-            f"{target} is a model folder, but holds the {what} {foreign[0]!r} besides, which "
-            f"replacing the model would delete. Move that {what} away, or name another folder. "
-            "Files such as README.md may stay: only folders, and names that end in .json or "
-            ".safetensors, may not."
-        )
+    check_files_beside(target, present - own)
     return own
 
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from longtail.cli.commands import check_file
 from longtail.cli.notices import notice
-from longtail.cli.output import result
+from longtail.cli.output import one_line, result
 from longtail.data.files import STDIN, check_place, is_device, replacing
 from longtail.errors import RETRAIN, InputError, ModelFolderError
+from longtail.files_beside import files_beside
 from longtail.folder_exchange import resolved
-from longtail.model_folder import check_outside, files_beside
+from longtail.model_folder import check_outside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -173,7 +174,7 @@ def say_what_stayed(folder: str) -> None:
     """
     names = [name for name in files_beside(folder) if not name.startswith(".")]
     if names:
-        notice(f"{', '.join(names)} in {folder} stayed as before.")
+        notice(f"{', '.join(map(one_line, names))} in {folder} stayed as before.")
     if CARD in names:
         written = f"{shlex.quote(folder)} --card {shlex.quote(str(Path(folder, CARD)))}"
         notice(f"{CARD} may be of the model before: `longtail inspect {written}` writes it anew.")

@@ -52,7 +52,7 @@ EXAMPLE = "longtail inspect model"
 
 N_SHOWN = 10
 N_CLUSTERS, N_IN_CLUSTER = 5, 8
-_MARKDOWN = {".md", ".markdown"}
+_MARKDOWN, _OF_MODELS = {".md", ".markdown"}, ("*.json", "*.safetensors")
 ROWS_AT_ONCE = 65_536  # table rows that are scaled to unit length together
 
 
@@ -143,7 +143,8 @@ def _check_card(arguments: argparse.Namespace) -> None:
             f"A card is Markdown: name a file that ends in .md, such as {CARD}, got "
             f"{arguments.card}."
         )
-    check_output(arguments.card, read=[arguments.metrics], beside=arguments.model)
+    own = [file for kind in _OF_MODELS for file in Path(arguments.model).glob(kind)]  # by a link
+    check_output(arguments.card, read=[arguments.metrics, *own], beside=arguments.model)
 
 
 def _compile(model: Predictor) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +56,7 @@ def read_metrics(path: str, needed: Sequence[str]) -> dict[str, float]:
     metrics = {name: value for name, value in content.items() if _METRIC.fullmatch(name)}
     for name, value in metrics.items():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not (math.isfinite(value) and 0 <= value <= _MOST):
+        if not is_number or not 0 <= value <= _MOST:  # which NaN is not, either
             raise DataFormatError(
                 f"{name} is a number from 0 to 100, got {value!r:.40}. {_MADE_BY}.", path=path
             )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from longtail.amounts import counted
 from longtail.data.text_column import TextColumn
 from longtail.data.word_vectors import read_word_vectors
+from longtail.errors import InputError
 from longtail.kernels.text import TokenKind
 
 if TYPE_CHECKING:
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TokenDirections"]
 
-TINY = np.float32(1e-12)
+NOISE = 1e-6  # a length up to which a row points nowhere: it is what rounding left of zeros
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,22 +66,28 @@ class TokenDirections:
         Raises
         ------
         InputError, DataFormatError
-            See `read_word_vectors`.
+            See `read_word_vectors`; also if the vectors of all words are the same.
         """
         kinds, tokens = vectorizer.kinds_, vectorizer.tokens_
         columns = np.flatnonzero(kinds == TokenKind.WORD)
         column_of = dict(zip(tokens.take(columns), columns.tolist(), strict=True))
         words, vectors = read_word_vectors(path, column_of)
+        if (vectors == vectors[0]).all():
+            raise InputError(
+                f"{path} tells none of the words of these texts from another: it has vectors of "
+                f"{counted(len(words), 'word')} of theirs, all the same. Name a file of vectors of "
+                "words of the texts' language."
+            )
         place_of = {word: place for place, word in enumerate(words)}
         bags = vectorizer.transform(TextColumn.from_strings(words))
         pairs = np.flatnonzero(kinds == TokenKind.PAIR)
-        entries = [
+        entries = (
             (pair, place_of[word])
             for pair, token in zip(pairs.tolist(), tokens.take(pairs), strict=True)
             for word in token.split(" ")
             if word in place_of
-        ]
-        of_pairs = np.array(entries, np.int64).reshape(-1, 2)
+        )
+        of_pairs = np.fromiter(chain.from_iterable(entries), np.int64).reshape(-1, 2)
         rows = np.concatenate([bags.indices, of_pairs[:, 0]])
         words_of = np.repeat(np.arange(len(words)), np.diff(bags.indptr))
         places = np.concatenate([words_of, of_pairs[:, 1]])
@@ -91,22 +100,30 @@ class TokenDirections:
 
         Longer ones keep the numbers in which words differ most.
         """
-        centred = self.vectors - self.vectors.mean(axis=0)
-        unit = _unit(centred)
+        unit = _unit(_centred(self.vectors))
         n_numbers = unit.shape[1]
         n_kept = min(n_numbers, dimension)
         _, axes = np.linalg.eigh(unit.T @ unit)  # in the order of rising variance
         random = np.random.default_rng(seed).standard_normal((dimension, n_kept))
         turned = np.linalg.qr(random)[0].T.astype(np.float32)
-        return replace(self, vectors=_unit(unit @ axes[:, n_numbers - n_kept :] @ turned))
+        rotation = axes[:, n_numbers - n_kept :] @ turned
+        return replace(self, vectors=_unit(unit @ rotation))
 
     def directions(self, start: int, stop: int) -> Floats:
         """Return unit rows of some tokens, and zeros where nothing is known of one."""
         return _unit(self.of_words[start:stop] @ self.vectors)
 
 
+def _centred(vectors: Floats) -> Floats:
+    """Return what tells words from each other, in numbers whose squares are numbers, too."""
+    _, exponent = np.frexp(max(vectors.max(), -vectors.min()))
+    rows: Floats = np.ldexp(vectors, -exponent)
+    rows -= rows.mean(axis=0, dtype=np.float64)
+    return rows
+
+
 def _unit(rows: Floats) -> Floats:
-    """Return rows of length 1, and those of zeros as they are."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: Floats = rows / np.maximum(lengths, TINY)
-    return unit
+    """Scale rows to length 1, in place, but for those that point nowhere, which become zeros."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    rows /= np.where(lengths > NOISE, lengths, np.float32(np.inf))
+    return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -9,15 +10,14 @@ import numpy as np
 from longtail.amounts import counted
 from longtail.data.characters import as_text, folded_code_points
 from longtail.data.files import numbered_lines
-from longtail.errors import DataFormatError, InputError
+from longtail.errors import DataFormatError, InputError, about_home
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-    from pathlib import Path
+    from collections.abc import Collection, Iterator
 
     from numpy.typing import NDArray
 
-__all__ = ["WordVectors", "read_word_vectors"]
+__all__ = ["WordVectors", "check_word_vectors", "read_word_vectors"]
 
 LEAST_NUMBERS = 2  # of a vector: a line of a word and one number is a count, or a header
 _MODEL_OF_FASTTEXT = b"\xba\x16\x4f\x2f"
@@ -43,6 +43,32 @@ class WordVectors(NamedTuple):
     vectors: NDArray[np.float32]
 
 
+def check_word_vectors(path: str | Path) -> None:
+    """Raise InputError unless there is a file that can be read as often as a training is repeated.
+
+    Examples
+    --------
+    >>> from longtail.data.word_vectors import check_word_vectors
+    >>> check_word_vectors("/dev/null")
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: `word_vectors` names /dev/null, which is a pipe or a device, ...
+    """
+    path = Path(path)
+    if path.is_file():
+        return
+    if path.is_dir():
+        problem = "which is a folder. Name the file of word vectors in it."
+    elif path.exists():
+        problem = (
+            "which is a pipe or a device, and so may be read but once. Name a file; one that is "
+            "packed by gzip need not be unpacked."
+        )
+    else:
+        problem = f"which is not there. Check the path; nothing is downloaded.{about_home(path)}"
+    raise InputError(f"`word_vectors` names {path}, {problem}")
+
+
 def read_word_vectors(path: str | Path, wanted: Collection[str]) -> WordVectors:
     r"""Read the vectors of wanted words from a text file.
 
@@ -64,7 +90,7 @@ def read_word_vectors(path: str | Path, wanted: Collection[str]) -> WordVectors:
         If the file cannot be opened, or has none of the words.
     DataFormatError
         If a wanted word has another number of numbers than others, or one that is none; if the
-        file is not text.
+        file is not text, or has no words.
 
     Examples
     --------
@@ -78,14 +104,7 @@ def read_word_vectors(path: str | Path, wanted: Collection[str]) -> WordVectors:
     """
     found: dict[str, NDArray[np.float32]] = {}
     n_numbers, n_words, first_word = 0, 0, ""
-    for number, line in numbered_lines(path):
-        if number == 1:
-            if line.startswith(_MODEL_OF_FASTTEXT):
-                raise DataFormatError(f"This is a model of fastText. {_AS_TEXT}", path=path)
-            if _is_header(line):
-                continue
-        if not line.strip():
-            continue
+    for number, line in _lines_of_words(path):
         name = line.split(None, 1)[0]
         if not n_numbers:
             n_numbers, first_word = len(line.split()) - 1, name.decode("utf-8", "replace")
@@ -96,13 +115,24 @@ def read_word_vectors(path: str | Path, wanted: Collection[str]) -> WordVectors:
         word = _folded(name)
         if word in wanted and word not in found and not _is_phrase(line, n_numbers):
             found[word] = _numbers_of(line, n_numbers, path, number)
-    if not found:
-        raise InputError(
-            f"{path} has none of the {len(wanted):,} words of these texts among its {n_words:,}, "
-            f"the first of which is {first_word[:_SHOWN]!r}. Name a file of vectors of words of "
-            "the texts' language."
-        )
-    return WordVectors(list(found), np.array(list(found.values()), np.float32))
+    if found:
+        return WordVectors(list(found), np.array(list(found.values()), np.float32))
+    if not n_words:
+        raise DataFormatError(f"There is no word in it. {_AS_TEXT}", path=path)
+    raise InputError(
+        f"{path} has none of the {len(wanted):,} words of these texts among its {n_words:,}, "
+        f"the first of which is {first_word[:_SHOWN]!r}. Name a file of vectors of words of "
+        "the texts' language."
+    )
+
+
+def _lines_of_words(path: str | Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that begin with a word, and their numbers."""
+    for number, line in numbered_lines(path):
+        if number == 1 and line.startswith(_MODEL_OF_FASTTEXT):
+            raise DataFormatError(f"This is a model of fastText. {_AS_TEXT}", path=path)
+        if not (number == 1 and _is_header(line)) and line.strip():
+            yield number, line
 
 
 def _is_header(line: bytes) -> bool:
@@ -120,14 +150,15 @@ def _folded(name: bytes) -> str:
 
 def _is_phrase(line: bytes, n_numbers: int) -> bool:
     """Return whether more than a word stands before the numbers, as in some lines of GloVe's."""
-    parts = line.split()
-    if len(parts) <= n_numbers + 1:
-        return False
+    return not all(map(_is_number, line.split()[1:-n_numbers]))
+
+
+def _is_number(part: bytes) -> bool:
     try:
-        float(parts[1])
+        float(part)
     except ValueError:
-        return True
-    return False
+        return False
+    return True
 
 
 def _numbers_of(line: bytes, n_numbers: int, path: str | Path, number: int) -> NDArray[np.float32]:

@@ -28,7 +28,8 @@ from longtail.data.point_input import PointInput
 from longtail.data.text_column import NO_TEXTS
 from longtail.data.token_directions import TokenDirections
 from longtail.data.vectorizer import TextVectorizer
-from longtail.errors import InputError, about_home, interruptible
+from longtail.data.word_vectors import check_word_vectors
+from longtail.errors import InputError, interruptible
 from longtail.estimators.answers import AnsweringEstimator, matrix_dtype, rereadable, sparse_type
 from longtail.estimators.calibrating import calibrated
 from longtail.estimators.holding_out import LARGEST_HELD_OUT
@@ -436,11 +437,8 @@ class LabelEstimator(AnsweringEstimator):
         pieces = char_ngrams_for(self.char_ngrams, NO_TEXTS)
         TextVectorizer(word_ngrams=self.word_ngrams, char_ngrams=pieces).check_parameters()
         file = self.word_vectors_file()
-        if file is not None and not file.is_file():
-            raise InputError(
-                f"`word_vectors` names {file}, which is not there. Check the path; nothing is "
-                f"downloaded.{about_home(file)}"
-            )
+        if file is not None:
+            check_word_vectors(file)
 
     def reads(self) -> PointInput:
         """Return what the recipe reads of a point: its bag of tokens, unless it says otherwise."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import Field, fields, is_dataclass
 from functools import partial
 from hashlib import file_digest, sha256
+from os import PathLike, fsdecode
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -36,10 +37,13 @@ def json_value(value: Any) -> Any:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from longtail.estimators.json_values import json_value
     >>> from longtail.training.schedule import Schedule
     >>> json_value((3, Schedule(epochs=2, learning_rate=0.1)))[1]["epochs"]
     2
+    >>> json_value(Path("words.vec"))
+    'words.vec'
     """
     try:
         return _json_value(value)
@@ -58,6 +62,7 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset | Mapping):
         return _of_parts(value)
     value = value.item() if isinstance(value, np.generic) else value
+    value = fsdecode(value) if isinstance(value, PathLike) else value
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
     if value is None or isinstance(value, int | float):
