@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from longtail import Dataset, LongtailClassifier, TextVectorizer
+from longtail.data.input_notes import InputWarning
 from longtail.data.token_directions import TokenDirections
 from longtail.data.word_vectors import read_word_vectors
 from longtail.errors import DataFormatError, InputError
@@ -237,6 +238,15 @@ def test_a_path_is_told_as_a_string_is(tmp_path: Path) -> None:
 def test_a_missing_file_is_told_before_training() -> None:
     with pytest.raises(InputError, match=r"`word_vectors` names nowhere\.vec, which is not there"):
         LongtailClassifier(word_vectors="nowhere.vec").fit(["wine"] * 4, ["a", "b"] * 2)
+
+
+def test_files_of_another_language_are_warned_of(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "taxi 1 2\nhotel 2 1\n")
+    vectorizer = TextVectorizer(min_df=1).fit([f"taxi hotel {'a' * n}" for n in range(1, 20)])
+    with pytest.warns(
+        InputWarning, match=r"words\.vec has 2 of the 21 words of these texts\. Is it"
+    ):
+        TokenDirections.of(vectorizer, path)
 
 
 def test_other_vectors_are_another_training(tmp_path: Path) -> None:

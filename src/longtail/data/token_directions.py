@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.amounts import counted
+from longtail.data.input_notes import warn
 from longtail.data.text_column import TextColumn
 from longtail.data.word_vectors import read_word_vectors
 from longtail.errors import InputError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TokenDirections"]
 
+LEAST_FOUND = 0.1  # of the words of texts: fewer are those that languages share
 NOISE = 1e-6  # a length up to which a row points nowhere: it is what rounding left of zeros
 
 
@@ -68,32 +70,20 @@ class TokenDirections:
         InputError, DataFormatError
             See `read_word_vectors`; also if the vectors of all words are the same.
         """
-        kinds, tokens = vectorizer.kinds_, vectorizer.tokens_
-        columns = np.flatnonzero(kinds == TokenKind.WORD)
-        column_of = dict(zip(tokens.take(columns), columns.tolist(), strict=True))
-        words, vectors = read_word_vectors(path, column_of)
+        known = vectorizer.tokens_.take(np.flatnonzero(vectorizer.kinds_ == TokenKind.WORD))
+        words, vectors = read_word_vectors(path, set(known))
         if (vectors == vectors[0]).all():
             raise InputError(
                 f"{path} tells none of the words of these texts from another: it has vectors of "
                 f"{counted(len(words), 'word')} of theirs, all the same. Name a file of vectors of "
                 "words of the texts' language."
             )
-        place_of = {word: place for place, word in enumerate(words)}
-        bags = vectorizer.transform(TextColumn.from_strings(words))
-        pairs = np.flatnonzero(kinds == TokenKind.PAIR)
-        entries = (
-            (pair, place_of[word])
-            for pair, token in zip(pairs.tolist(), tokens.take(pairs), strict=True)
-            for word in token.split(" ")
-            if word in place_of
-        )
-        of_pairs = np.fromiter(chain.from_iterable(entries), np.int64).reshape(-1, 2)
-        rows = np.concatenate([bags.indices, of_pairs[:, 0]])
-        words_of = np.repeat(np.arange(len(words)), np.diff(bags.indptr))
-        places = np.concatenate([words_of, of_pairs[:, 1]])
-        ones = np.ones(len(rows), np.float32)
-        shape = (vectorizer.n_features_, len(words))
-        return cls(csr_array((ones, (rows, places)), shape=shape), vectors)
+        if len(words) < LEAST_FOUND * len(known):
+            warn(
+                f"{path} has {len(words):,} of the {len(known):,} words of these texts. Is it of "
+                "their language?"
+            )
+        return cls(_words_of_tokens(vectorizer, words), vectors)
 
     def within(self, dimension: int, seed: int) -> TokenDirections:
         """Return the same with unit vectors of so many numbers, all of which say about as much.
@@ -127,3 +117,22 @@ def _unit(rows: Floats) -> Floats:
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
     rows /= np.where(lengths > NOISE, lengths, np.float32(np.inf))
     return rows
+
+
+def _words_of_tokens(vectorizer: TextVectorizer, words: list[str]) -> csr_array:
+    """Return which of some words each token is, has or is a piece of, (n_tokens, n_words)."""
+    bags = vectorizer.transform(TextColumn.from_strings(words))  # a word and its pieces
+    words_of_bags = np.repeat(np.arange(len(words)), np.diff(bags.indptr))
+    place_of = {word: place for place, word in enumerate(words)}
+    pairs = np.flatnonzero(vectorizer.kinds_ == TokenKind.PAIR)
+    entries = (
+        (pair, place_of[word])
+        for pair, token in zip(pairs.tolist(), vectorizer.tokens_.take(pairs), strict=True)
+        for word in token.split(" ")
+        if word in place_of
+    )
+    of_pairs = np.fromiter(chain.from_iterable(entries), np.int64).reshape(-1, 2)
+    tokens = np.concatenate([bags.indices, of_pairs[:, 0]])
+    places = np.concatenate([words_of_bags, of_pairs[:, 1]])
+    ones = np.ones(len(tokens), np.float32)
+    return csr_array((ones, (tokens, places)), shape=(vectorizer.n_features_, len(words)))

@@ -118,8 +118,9 @@ class LongtailClassifier(RerankedEstimator):
         apart.
     word_vectors : str or None
         A text file of word vectors that were learnt elsewhere, as fastText, GloVe and word2vec
-        write them, plain or gzip: see `read_word_vectors`. Vectors of tokens start near these, and
-        not at random, which gains where points are few. The model needs no such file.
+        write them, plain or gzip. Vectors of tokens start near these, and not at random, which
+        gains where points are few, and finds more labels by their texts. The model needs no such
+        file.
     held_out : float
         Share of the points that are held out for the blend to learn from: of up to 50,000 points at
         most 9,000, from which the sources learn in the end, too; of more points a fiftieth, from

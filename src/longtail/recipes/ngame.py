@@ -117,8 +117,9 @@ class NGAME(OfTextEncoder):
         training points, or none.
     word_vectors : str or None
         A text file of word vectors that were learnt elsewhere, as fastText, GloVe and word2vec
-        write them, plain or gzip: see `read_word_vectors`. Vectors of tokens start near these, and
-        not at random, which gains where points are few. The model needs no such file.
+        write them, plain or gzip. Vectors of tokens start near these, and not at random, which
+        gains where points are few, and finds more labels by their texts. The model needs no such
+        file.
     held_out : float
         Share of the points on which the blend is learnt: at most 9,000 points, and none where that
         would be fewer than 40. The encoder does not learn from them, all else does in the end.
