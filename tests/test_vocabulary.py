@@ -85,7 +85,7 @@ def test_words_of_labels_are_known_where_a_recipe_reads_them():
 
 def test_labels_are_encoded_with_the_points_and_do_not_keep_their_rows():
     dataset = dataset_of(["red wine", "old rope"] * 20, [["red claret"], ["hawser"]] * 20)
-    features, vectorizer, of_labels = known_and_encoded(LongtailClassifier(), dataset)
+    features, vectorizer, of_labels, *_ = known_and_encoded(LongtailClassifier(), dataset)
     for rows, texts in ((features, dataset.texts), (of_labels, dataset.label_space.names)):
         expected = vectorizer.transform(texts)
         assert rows.shape == expected.shape

@@ -38,7 +38,7 @@ def texts_of(n_points):
 def test_the_bags_of_texts_are_foreseen_from_a_sample(monkeypatch):
     monkeypatch.setattr("longtail.costs.estimate.SAMPLE", 1500)
     dataset = texts_of(6000)
-    features, vectorizer, _ = known_and_encoded(Astec(), dataset)
+    features, vectorizer, *_ = known_and_encoded(Astec(), dataset)
     workload = workload_of(dataset, Astec())
     assert workload.n_nonzero == pytest.approx(features.nnz, rel=0.2)
     assert workload.n_features == pytest.approx(vectorizer.n_features_, rel=0.5)
@@ -49,7 +49,7 @@ def test_the_bags_of_texts_are_foreseen_from_a_sample(monkeypatch):
 
 def test_the_bags_of_few_texts_are_counted_as_they_will_be():
     dataset, settings = texts_of(300), Astec(min_df=1)
-    features, vectorizer, _ = known_and_encoded(settings, dataset)
+    features, vectorizer, *_ = known_and_encoded(settings, dataset)
     workload = workload_of(dataset, settings)
     assert workload.n_nonzero == features.nnz
     assert workload.n_features == vectorizer.n_features_
