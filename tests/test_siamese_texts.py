@@ -277,6 +277,14 @@ def test_settings_of_fine_tuning_are_refused_without_it(folder, recipe, settings
     recipe(encoder=str(folder), fine_tune=True, **settings).check()
 
 
+def test_a_transformer_starts_from_no_word_vectors(folder, tmp_path):
+    path = tmp_path / "words.vec"
+    path.write_text("red 1 2\nold 2 1\n")
+    with pytest.raises(InputError, match="word_vectors would change nothing: a transformer has"):
+        NGAME(encoder=str(folder), word_vectors=str(path)).check()
+    NGAME(word_vectors=str(path)).check()
+
+
 def test_checkpoints_of_another_transformer_are_not_gone_on_with(folder, tmp_path, caplog):
     own = tmp_path / "encoder"
     shutil.copytree(folder, own)

@@ -68,12 +68,7 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-__all__ = [
-    "ModelFolder",
-    "check_outside",
-    "check_target",
-    "write_model_folder",
-]
+__all__ = ["ModelFolder", "check_outside", "check_target", "write_model_folder"]
 
 
 def write_model_folder(

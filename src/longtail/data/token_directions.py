@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from longtail.amounts import counted
 from longtail.data.input_notes import warn
+from longtail.data.rows import unit_vectors
 from longtail.data.text_column import TextColumn
 from longtail.data.word_vectors import read_word_vectors
 from longtail.errors import InputError
@@ -114,9 +115,8 @@ def _centred(vectors: Floats) -> Floats:
 
 def _unit(rows: Floats) -> Floats:
     """Scale rows to length 1, in place, but for those that point nowhere, which become zeros."""
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
-    rows /= np.where(lengths > NOISE, lengths, np.float32(np.inf))
-    return rows
+    rows[np.einsum("ij,ij->i", rows, rows) <= NOISE**2] = 0
+    return unit_vectors(rows, out=rows)
 
 
 def _words_of_tokens(vectorizer: TextVectorizer, words: list[str]) -> csr_array:

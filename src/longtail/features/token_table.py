@@ -163,8 +163,5 @@ def _turn(rows: Bits, toward: TokenDirections) -> None:
         stop = min(start + _ROWS_DRAWN, len(rows))
         directions = toward.directions(start, stop)
         known = np.flatnonzero(directions.any(axis=1))
-        turned = (rows[start:stop][known].astype(np.uint32) << 16).view(np.float32)
-        turned = _RANDOM * turned + _KNOWN * directions[known]
-        rounded = np.empty(turned.shape, np.uint16)
-        round_rows(turned, 0, len(turned), rounded)
-        rows[start + known] = rounded
+        random = HalfBagEncoder(rows[start + known]).token_vectors
+        rows[start + known] = _rounded(_RANDOM * random + _KNOWN * directions[known])

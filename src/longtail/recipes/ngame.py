@@ -168,7 +168,7 @@ class NGAME(OfTextEncoder):
             loss = part_of(name, getattr(self, name), PAIR_LOSSES)
             check_part(name, loss, ["slope"], TripletLoss)
         if not self.is_bag:
-            self._refuse(["word_vectors"], "a transformer has word vectors of its own. Name a bag")
+            self._refuse(["word_vectors"], "a transformer has vectors of its own. Set encoder=bag")
         if self.linear and not self.n_near_points:
             raise InputError(
                 "The linear classifiers learn from the labels of near points, but n_near_points is "
