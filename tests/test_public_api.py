@@ -91,7 +91,7 @@ def test_baselines_stay_in_their_own_module():
 
 
 def test_what_completion_offers_is_public_and_there():
-    rooms = {"data", "errors", "metrics", "predictor", "progress", "recipes"}
+    rooms = {"data", "errors", "metrics", "predictor", "progress", "recipes", "review"}
     code = "import longtail; longtail.progress.ProgressBar; print(*dir(longtail));"
     code += "longtail.recipes.names.recipe('parabel')"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

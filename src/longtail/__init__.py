@@ -67,7 +67,7 @@ _HOMES = {
 }
 _TRAINED_BY_TORCH = {"Astec", "Astec3", "DeepXML"}
 # Modules that one finds without importing them by name.
-_ROOMS = {"data", "errors", "metrics", "predictor", "progress", "recipes"}
+_ROOMS = {"data", "errors", "metrics", "predictor", "progress", "recipes", "review"}
 
 
 def __getattr__(name: str) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import secrets
 import shlex
@@ -10,21 +9,27 @@ import tempfile
 import time
 from contextlib import ExitStack, closing, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from longtail.amounts import bytes_text, counted, time_text
+from longtail.amounts import bytes_text, time_text
 from longtail.cli.files import check_inputs, say_what_stayed
-from longtail.cli.interrupts import code_of, nothing_to_lose
+from longtail.cli.interrupts import code_of
 from longtail.cli.near_names import told_of_spellings
 from longtail.cli.notices import notice
 from longtail.cli.one_at_a_time import alone_in
 from longtail.cli.output import result
-from longtail.cli.own_columns import add_column_arguments, remember_columns, told_columns
-from longtail.cli.quick_imports import quick_imports
-from longtail.cli.settings import parse_settings, setting_names, settings_help
+from longtail.cli.own_columns import remember_columns, told_columns
+from longtail.cli.training_options import (
+    add_data_arguments,
+    add_points_argument,
+    add_recipe_arguments,
+    add_recipe_help,
+    configured,
+    option_hint,
+    statistics,
+    training_set,
+)
 from longtail.data.copies import points_of_rows
-from longtail.data.dataset import Dataset
-from longtail.data.formats import FORMATS
 from longtail.data.repository import read_filter
 from longtail.errors import (
     InputError,
@@ -35,15 +40,15 @@ from longtail.errors import (
 from longtail.folder_exchange import is_fixed, obstacle_to
 from longtail.model_folder import ModelFolder, check_target
 from longtail.progress import ProgressBar
-from longtail.recipes.names import DEFAULT_RECIPE, RECIPES, recipe
 from longtail.training.tensorboard import TensorBoard, summary_writer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import argparse
 
     from scipy.sparse import csr_array
 
     from longtail.data.columns import Columns
+    from longtail.data.dataset import Dataset
     from longtail.estimators.estimator import LabelEstimator
     from longtail.training.run import Callback
 
@@ -52,111 +57,32 @@ __all__ = ["add_arguments", "option_hint", "run_command"]
 EXAMPLE = "longtail train train.jsonl --model model"
 
 
-class _Help(argparse.Action):
-    """Shows the settings of the recipe too, which are not imported for any other purpose."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        """Print the help and stop."""
-        del values, option_string
-        parser.epilog = settings_help(recipe(namespace.recipe), namespace.recipe)
-        parser.print_help()
-        parser.exit()
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "train",
-        metavar="TRAIN",
-        help="points and their labels: JSON lines, TSV, CSV, ...; - reads standard input, which "
-        "needs --format",
-    )
+    add_points_argument(parser)
     parser.add_argument(
         "--model",
         metavar="DIR",
         required=True,
         help="the folder to write; a model that is there is replaced in the end",
     )
-    parser.add_argument(
-        "--labels",
-        metavar="FILE",
-        help="names of the labels, one a line, a TAB and a text behind it if it has one, or JSON "
-        "lines; ids of labels are line numbers, from 0",
-    )
-    parser.add_argument(
-        "--label-pairs",
-        metavar="FILE",
-        help="labels of TRAIN in a file of their own, row by row: a matrix of points by labels "
-        "(.npz, .npy), or the trn_X_Y half of a pair of sparse files",
-    )
+    add_data_arguments(parser)
     parser.add_argument(
         "--filter",
         metavar="FILE",
         help="pairs `point label` that answers are not to be judged by, where `evaluate --filter` "
         "leaves such pairs out; ids of labels are lines of --labels",
     )
-    parser.add_argument("--format", choices=FORMATS, help="of TRAIN; guessed without it")
-    add_column_arguments(parser, "TRAIN")
-    parser.add_argument(
-        "--recipe",
-        metavar="NAME",
-        default=DEFAULT_RECIPE,
-        help=f"the algorithm: {', '.join(RECIPES)} ({DEFAULT_RECIPE})",
-    )
-    parser.add_argument("--seed", metavar="N", type=int, help="same seed, same model (0)")
-    parser.add_argument("--device", metavar="NAME", help="cpu or cuda (cpu)")
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="extend",
-        nargs="+",
-        default=[],
-        help="change settings of the recipe; `longtail train --recipe NAME --help` lists them",
-    )
+    add_recipe_arguments(parser)
     parser.add_argument(
         "--fresh",
         action="store_true",
         help="start over: delete the checkpoints of interrupted trainings instead of resuming",
     )
     parser.add_argument(
-        "--ignore-memory", action="store_true", help="train even if it is sure not to fit in memory"
-    )
-    parser.add_argument(
         "--tensorboard", metavar="DIR", help="write curves of the training for TensorBoard"
     )
-    parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this and stop")
-
-
-def option_hint(option: str, words: Sequence[str]) -> str:
-    """Return how to write what is a setting of the recipe instead of an option; else nothing.
-
-    Examples
-    --------
-    >>> from longtail.cli.train import option_hint
-    >>> option_hint("--epochs", ["train.jsonl", "--epochs", "3"])
-    'epochs is a setting of the recipe: write --set epochs=3'
-    >>> option_hint("--modle", ["train.jsonl", "--modle", "model"])
-    ''
-    """
-    finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    finder.add_argument("--recipe", default=DEFAULT_RECIPE)
-    finder.add_argument(option, nargs="?", dest="value")
-    try:
-        given, _ = finder.parse_known_args(words)
-        kind = recipe(given.recipe)
-    except (argparse.ArgumentError, LongtailError):
-        return ""
-    key = option.removeprefix("--").replace("-", "_")
-    if key not in setting_names(kind):
-        return ""
-    value = "VALUE" if given.value is None else shlex.quote(given.value)
-    return f"{key} is a setting of the recipe: write --set {key}={value}"
+    add_recipe_help(parser)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -192,18 +118,10 @@ def _read_train_save(
 
     if arguments.fresh:
         CheckpointFolder.clear_all(checkpoints)
-    dataset = Dataset.read(
-        arguments.train,
-        labels_file=arguments.labels,
-        labels_path=arguments.label_pairs,
-        format=arguments.format,
-        text_column=columns.text,
-        labels_column=columns.labels,
-        label_separator=columns.separator,
-    )
+    dataset = training_set(arguments, columns)
     set_aside = None if arguments.filter is None else _pairs_set_aside(arguments, dataset)
     dataset, set_aside = points_of_rows(dataset, set_aside)
-    notice(_statistics(dataset))
+    notice(statistics(dataset))
     # With a file of labels, their names are as the user wants them.
     if arguments.labels is None and (told := told_of_spellings(dataset.label_space.names or ())):
         notice(told)
@@ -243,22 +161,7 @@ def _save(estimator: LabelEstimator, target: str) -> None:
 
 def _configured(arguments: argparse.Namespace) -> LabelEstimator:
     """Make the estimator, and find out what is wrong before any data is read."""
-    with nothing_to_lose(), quick_imports():
-        kind = recipe(arguments.recipe)
-    settings = parse_settings(kind, arguments.set)
-    for option, key in (("seed", "random_state"), ("device", "device")):
-        given = getattr(arguments, option)
-        if given is None:
-            continue
-        if key in settings:
-            raise InputError(
-                f"{key} is set by --{option} ({given}) and by --set ({settings[key]}). Keep one."
-            )
-        settings[key] = given
-    estimator = kind(**settings)
-    from longtail.estimators.limits import check_settings  # noqa: PLC0415 - loads much
-
-    check_settings(estimator)
+    estimator = configured(arguments)
     if arguments.tensorboard is not None:
         summary_writer()
         _check_curves(Path(arguments.tensorboard))
@@ -289,21 +192,6 @@ def _checkpoint_folder(model: str) -> Path:
             "another model folder."
         )
     return folder
-
-
-def _statistics(dataset: Dataset) -> str:
-    """Return the data set in one line."""
-    facts = dataset.describe()
-    of_points = (
-        f"{facts['words_per_text']:.1f} words a text"
-        if dataset.texts is not None
-        else f"{counted(int(facts['n_features']), 'feature')}, "
-        f"{facts['features_per_point']:.1f} a point"
-    )
-    return (
-        f"{counted(dataset.n_points, 'point')}, {counted(dataset.n_labels, 'label')}, "
-        f"{facts['labels_per_point']:.2f} labels a point, {of_points}."
-    )
 
 
 def _pairs_set_aside(arguments: argparse.Namespace, dataset: Dataset) -> csr_array:

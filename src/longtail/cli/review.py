@@ -1,0 +1,189 @@
+"""``longtail review``: labels of a training set that may be missing or wrong."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.amounts import counted
+from longtail.cli.answer_formats import check_kind_of
+from longtail.cli.files import check_inputs, check_output, is_stdout
+from longtail.cli.notices import notice
+from longtail.cli.output import result, short, table
+from longtail.cli.own_columns import told_columns
+from longtail.cli.review_file import as_rows, read_review, write_review
+from longtail.cli.training_options import (
+    add_data_arguments,
+    add_points_argument,
+    add_recipe_arguments,
+    add_recipe_help,
+    configured,
+    option_hint,
+    statistics,
+    training_set,
+)
+from longtail.data.copies import points_of_rows
+from longtail.errors import InputError
+from longtail.progress import ProgressBar
+
+if TYPE_CHECKING:
+    import argparse
+
+    from longtail.data.dataset import Dataset
+    from longtail.estimators.estimator import LabelEstimator
+    from longtail.review import LabelReview
+
+__all__ = ["add_arguments", "option_hint", "run_command"]
+
+EXAMPLE = "longtail review train.jsonl --output review.csv"
+N_SHOWN = 5  # of each kind
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_points_argument(parser)
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help="write all that was found: .csv or .tsv for a spreadsheet, else JSON lines; - is "
+        "standard output",
+    )
+    parser.add_argument(
+        "--apply",
+        metavar="FILE",
+        type=Path,
+        help="read what you have left of such a file, and write to --output the points with the "
+        "missing labels of its rows put in, and the doubtful ones taken out",
+    )
+    parser.add_argument(
+        "--parts",
+        metavar="N",
+        type=int,
+        default=4,
+        help="each part of the points is asked of a model trained on the others (%(default)s)",
+    )
+    parser.add_argument(
+        "--most",
+        metavar="N",
+        type=int,
+        default=1000,
+        help="at most so many missing labels, and as many doubtful ones (%(default)s)",
+    )
+    add_data_arguments(parser)
+    add_recipe_arguments(parser)
+    add_recipe_help(parser)
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Review, or put right what a review has found, and return the exit code."""
+    names = (arguments.train, arguments.labels, arguments.label_pairs)
+    check_inputs(*names, None if arguments.apply is None else str(arguments.apply))
+    _check_output(arguments, names)
+    _check_numbers(arguments)
+    if arguments.apply is not None:
+        _put_right(arguments)
+        return 0
+    estimator = configured(arguments)
+    dataset = _points(arguments)
+    notice(statistics(dataset))
+    review = _reviewed(estimator, dataset, arguments)
+    _tell(review, dataset, arguments)
+    return 0
+
+
+def _check_numbers(arguments: argparse.Namespace) -> None:
+    """Refuse numbers that nothing can be done with."""
+    for option, least in (("parts", 2), ("most", 1)):
+        if (number := getattr(arguments, option)) < least:
+            raise InputError(f"--{option} {number} is too few. Take {least} or more.")
+
+
+def _check_output(arguments: argparse.Namespace, names: tuple[str | None, ...]) -> None:
+    """Refuse an output that cannot be written, before the work."""
+    if arguments.apply is not None and is_stdout(arguments.output):
+        raise InputError(
+            "--apply writes the points with their labels put right. Name a file for them, by "
+            "--output corrected.jsonl."
+        )
+    if arguments.output is None:
+        return
+    check_output(arguments.output, read=(*names, arguments.apply))
+    if arguments.apply is None:
+        check_kind_of(arguments.output)
+        if arguments.output.suffix in {".npz", ".parquet"}:
+            raise InputError(
+                f"{arguments.output}: what a review finds is written as CSV, TSV or JSON lines. "
+                "Name it .csv, .tsv or .jsonl."
+            )
+
+
+def _points(arguments: argparse.Namespace) -> Dataset:
+    """Read the training set, one row a point."""
+    return points_of_rows(training_set(arguments, told_columns(arguments)))[0]
+
+
+def _reviewed(
+    estimator: LabelEstimator, dataset: Dataset, arguments: argparse.Namespace
+) -> LabelReview:
+    """Say what it will take, and find what should be looked at."""
+    from longtail.cli.training_costs import announce  # noqa: PLC0415 - loads much
+    from longtail.review import review_labels  # noqa: PLC0415 - so does this
+
+    n_parts = arguments.parts
+    notice(f"{n_parts} models are trained, each on {n_parts - 1} of {n_parts} parts of the points.")
+    others = np.arange(dataset.n_points) % n_parts != 0
+    announce(estimator, dataset.take(others), ignore_memory=arguments.ignore_memory)
+    with ProgressBar() as progress:
+        return review_labels(
+            estimator, dataset, n_parts=n_parts, most=arguments.most, callbacks=[progress]
+        )
+
+
+def _tell(review: LabelReview, dataset: Dataset, arguments: argparse.Namespace) -> None:
+    """Show the surest findings, and write all of them."""
+    n_missing = len(review.missing.points)
+    if arguments.output is not None:
+        write_review(arguments.output, review, dataset)
+    if is_stdout(arguments.output) and arguments.output is not None:
+        return
+    rows = as_rows(review, dataset)
+    for found, what in ((rows[:n_missing], "missing"), (rows[n_missing:], "wrong")):
+        result(f"{counted(len(found), 'label')} may be {what}" + (":" if found else "."))
+        if found:
+            result(table(["point", "label", "of the text"], map(_shown, found[:N_SHOWN])))
+    if arguments.output is not None and rows:
+        result(f"All are in {arguments.output}. Delete the rows that you do not agree with, then:")
+        words = [*_said_of_points(arguments), "--apply", str(arguments.output)]
+        result(f"  longtail review {shlex.join(words)} --output corrected.jsonl")
+
+
+def _said_of_points(arguments: argparse.Namespace) -> list[str]:
+    """Return the words of the command that tell how the points are read."""
+    words = [arguments.train]
+    for name in ("labels", "label_pairs", "format", "labels_column", "label_separator"):
+        if (value := getattr(arguments, name)) is not None:
+            words += [f"--{name.replace('_', '-')}", value]
+    return words + (["--text-column", *arguments.text_column] if arguments.text_column else [])
+
+
+def _shown(row: dict[str, object]) -> tuple[str, str, str]:
+    """Return a finding as a line of a table."""
+    return str(row["point"]), short(str(row["label"])), short(str(row.get("text", "")))
+
+
+def _put_right(arguments: argparse.Namespace) -> None:
+    """Write the points with the labels that a person has accepted."""
+    from longtail.review import corrected  # noqa: PLC0415 - loads much
+
+    dataset = _points(arguments)
+    accepted = read_review(arguments.apply, dataset)
+    corrected(dataset, *accepted).write(arguments.output)
+    n_in, n_out = (len(findings.points) for findings in accepted)
+    result(
+        f"{counted(n_in, 'label')} put in, {n_out:,} taken out: "
+        f"{counted(dataset.n_points, 'point')} in {arguments.output}"
+    )

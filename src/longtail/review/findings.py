@@ -1,0 +1,172 @@
+"""Which labels of a training set should be looked at, the surest findings first."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from longtail.data.csr import rows_of_entries
+from longtail.errors import InputError
+from longtail.log import LOG
+from longtail.metrics.hits import is_whole
+from longtail.review.doubts import doubts
+from longtail.review.opinions import Opinions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from longtail.data.dataset import Dataset
+    from longtail.estimators.estimator import LabelEstimator
+    from longtail.training.run import Callback
+
+__all__ = ["N_PARTS", "Findings", "LabelReview", "review_labels"]
+
+N_PARTS, MOST_FOUND = 4, 1_000
+LEAST_PROBABLE = 0.5  # for a label to be missing
+LESS_OFTEN = 0.4  # power of how often a label seems to be missing, by which that is less sure
+LEAST_DOUBT = math.log(10)
+
+
+class Findings(NamedTuple):
+    """Pairs of a point and a label, the surest first.
+
+    Attributes
+    ----------
+    points : int64 (n,)
+        Row numbers, from 0.
+    labels : int32 (n,)
+    probabilities : float32 (n,)
+        That the label is right, as a model has it that has not learnt from the point; 0 for a label
+        that is not in its answers.
+    """
+
+    points: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    probabilities: NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelReview:
+    """What was found.
+
+    Parameters
+    ----------
+    missing : Findings
+        Labels that points have not, though a model says that more likely than not they should.
+    doubtful : Findings
+        Labels that points have, though a model ranks them far behind where it usually does.
+    best : int32 (n_points, 3)
+        The best answers to each point, padded with -1, to show beside.
+    """
+
+    missing: Findings
+    doubtful: Findings
+    best: NDArray[np.int32]
+
+
+def review_labels(
+    estimator: LabelEstimator,
+    dataset: Dataset,
+    *,
+    n_parts: int = N_PARTS,
+    most: int = MOST_FOUND,
+    callbacks: Sequence[Callback] = (),
+) -> LabelReview:
+    """Find labels of a training set that may be missing or wrong.
+
+    The points are parted at random. Each part is asked of a model that was trained on the others,
+    so it takes as many trainings as there are parts. What was found is for a person to judge: rare
+    right labels are among the doubtful, and labels that are right but not wanted among the missing.
+
+    Parameters
+    ----------
+    estimator : LabelEstimator
+        Any recipe; a copy of it is trained. Its `random_state` also parts the points.
+    dataset : Dataset
+        One row a point: see `longtail.data.copies.points_of_rows`.
+    n_parts : int
+        2 or more. With more, models learn from more of the data.
+    most : int
+        At most so many missing labels, and as many doubtful ones.
+    callbacks : sequence of Callback
+        Of each training: see `LabelEstimator.fit_dataset`.
+
+    Returns
+    -------
+    LabelReview
+
+    Raises
+    ------
+    InputError
+        If there are fewer points than parts, or the data cannot be learnt from.
+
+    Examples
+    --------
+    One car is labelled as a drink.
+
+    >>> from longtail import Dataset, LongtailClassifier
+    >>> from longtail.review import review_labels
+    >>> texts = [f"{what} {year}" for year in range(1980, 2020) for what in ("wine of", "car of")]
+    >>> labels = [["drink"], ["vehicle"]] * 40
+    >>> labels[5] = ["drink"]
+    >>> dataset = Dataset.of(texts, labels)
+    >>> review = review_labels(LongtailClassifier(), dataset)
+    >>> [dataset.label_space.name(label) for label in review.missing.labels]
+    ['vehicle']
+    >>> [dataset.texts[point] for point in review.missing.points]
+    ['car of 1982']
+    """
+    _check(dataset.n_points, n_parts, most)
+    opinions = Opinions.of(dataset)
+    part_of = np.random.default_rng(estimator.random_state).permutation(dataset.n_points) % n_parts
+    for part in range(n_parts):
+        LOG.info("part %d of %d", part + 1, n_parts)
+        learner = replace(estimator)
+        learner.fit_dataset(dataset.take(part_of != part), callbacks=callbacks)
+        opinions.ask(learner.predictor_, np.flatnonzero(part_of == part))
+    return LabelReview(_missing(opinions, most), _doubtful(opinions, most), opinions.best)
+
+
+def _check(n_points: int, n_parts: int, most: int) -> None:
+    """Refuse numbers that nothing can be done with."""
+    if not is_whole(n_parts) or not 2 <= n_parts <= n_points:
+        raise InputError(
+            f"n_parts must be a whole number from 2 to the number of points, {n_points:,}, got "
+            f"{n_parts!r}: each part is asked of a model that was trained on the others."
+        )
+    if not is_whole(most) or most < 1:
+        raise InputError(f"most must be a whole number, 1 or more, got {most!r}.")
+
+
+def _missing(opinions: Opinions, most: int) -> Findings:
+    """Return the labels that are more probable than not, and not there.
+
+    If a label seems to be missing at more points than have it, there is probably a reason: those
+    who gave labels have left it out where they gave a narrower one, say.
+    """
+    points, places = np.nonzero(opinions.further_probabilities >= LEAST_PROBABLE)
+    labels = opinions.further[points, places]
+    probabilities = opinions.further_probabilities[points, places]
+    n_labels = opinions.dataset.n_labels
+    n_given = np.bincount(opinions.dataset.labels.indices, minlength=n_labels)
+    how_often = (1 + np.bincount(labels, minlength=n_labels)) / (1 + n_given)
+    odds = probabilities / np.maximum(1 - probabilities, np.finfo(np.float32).eps)
+    surest = np.argsort(-odds / how_often[labels] ** LESS_OFTEN, kind="stable")[:most]
+    return Findings(points[surest], labels[surest], probabilities[surest])
+
+
+def _doubtful(opinions: Opinions, most: int) -> Findings:
+    """Return the labels that are at least ten times as far back as was to be expected."""
+    judged = np.flatnonzero(opinions.are_judged)
+    points = rows_of_entries(opinions.dataset.labels)[judged]
+    labels = opinions.dataset.labels.indices[judged]
+    how_much = doubts(opinions.places[judged], points, labels)
+    surest = np.argsort(-how_much, kind="stable")[:most]
+    surest = surest[how_much[surest] >= LEAST_DOUBT]
+    probabilities = opinions.probabilities[judged[surest]]
+    return Findings(points[surest], labels[surest], probabilities)

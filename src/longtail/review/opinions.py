@@ -1,0 +1,136 @@
+"""What models say of points that they have not learnt from, and of the labels of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.data.blocks import POINTS_AT_ONCE, points_of
+from longtail.data.csr import rows_of_entries
+from longtail.evaluation import answers_to
+from longtail.metrics import set_aside
+from longtail.metrics.hits import find_hits
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.data.dataset import Dataset
+    from longtail.metrics.hits import Floats, Hits, Integers
+    from longtail.predictor import Predictor
+
+__all__ = ["N_PLACES", "Opinions"]
+
+N_PLACES = 300  # answers in which a point's labels are looked for
+N_FURTHER = 5  # labels that a point has not, of which is kept how probable they are
+N_SHOWN = 3  # best answers, to show beside what was found
+
+
+@dataclass(frozen=True, eq=False)
+class Opinions:
+    """The answers to all points, filled part by part.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    places : int32 (n_pairs,)
+        Where each label of each point is in its answers, from 0, in the order of
+        ``dataset.labels.indices``; `N_PLACES` where it is not in them.
+    probabilities : float32 (n_pairs,)
+        Of these labels; 0 where they are not in the answers.
+    are_judged : bool (n_pairs,)
+        Whether the model could know: the point was answered, and other points have the label.
+    best : int32 (n_points, 3)
+        The best answers, padded with -1.
+    further, further_probabilities : int32 and float32 (n_points, 5)
+        The best answers that the point has not as labels, padded with -1 and 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail import Dataset, LongtailClassifier
+    >>> from longtail.review.opinions import Opinions
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> dataset = Dataset.of([*texts, "white wine"], [*labels, ["vehicle"]])
+    >>> model = LongtailClassifier().fit_dataset(dataset.take(np.arange(20))).predictor_
+    >>> opinions = Opinions.of(dataset)
+    >>> opinions.ask(model, np.array([20]))
+    >>> opinions.places[-1], opinions.further[-1, 0]  # "vehicle" is second, "drink" is missing
+    (np.int32(1), np.int32(0))
+    """
+
+    dataset: Dataset
+    places: NDArray[np.int32]
+    probabilities: NDArray[np.float32]
+    are_judged: NDArray[np.bool_]
+    best: NDArray[np.int32]
+    further: NDArray[np.int32]
+    further_probabilities: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Opinions:
+        """Make room for those on all points; as yet, nobody was asked."""
+        n_points, n_pairs = dataset.n_points, dataset.labels.nnz
+        return cls(
+            dataset,
+            places=np.full(n_pairs, N_PLACES, np.int32),
+            probabilities=np.zeros(n_pairs, np.float32),
+            are_judged=np.zeros(n_pairs, np.bool_),
+            best=np.full((n_points, N_SHOWN), -1, np.int32),
+            further=np.full((n_points, N_FURTHER), -1, np.int32),
+            further_probabilities=np.zeros((n_points, N_FURTHER), np.float32),
+        )
+
+    def ask(self, model: Predictor, rows: NDArray[np.int64]) -> None:
+        """Ask a model of points that it has not learnt from.
+
+        Parameters
+        ----------
+        model : Predictor
+            With the labels of the data set.
+        rows : int64 (n,)
+        """
+        asked, is_known = self.dataset.take(rows), model.train_label_counts > 0
+        start = 0
+        for ids, probabilities in answers_to(model, points_of(asked), N_PLACES, None):
+            here = rows[start : start + POINTS_AT_ONCE]
+            self._keep(here, ids, probabilities, is_known)
+            start += len(ids)
+
+    def _keep(
+        self,
+        rows: NDArray[np.int64],
+        ids: Integers,
+        probabilities: Floats,
+        is_known: NDArray[np.bool_],
+    ) -> None:
+        """Keep what was answered to some points."""
+        labels = self.dataset.labels[rows]
+        pairs = _numbered(self.dataset.labels)[rows].data
+        hits = find_hits(ids, labels, ids.shape[1])
+        found = pairs[_entries_of(hits, labels)]
+        self.places[found] = hits.ranks
+        self.probabilities[found] = probabilities[hits.points, hits.ranks]
+        is_answered = ids[:, 0] >= 0
+        self.are_judged[pairs] = is_answered[rows_of_entries(labels)] & is_known[labels.indices]
+        n_shown = min(ids.shape[1], N_SHOWN)
+        self.best[rows, :n_shown] = ids[:, :n_shown]
+        left, how_probable = set_aside(ids, probabilities, labels)
+        n_left = min(ids.shape[1], N_FURTHER)
+        self.further[rows, :n_left] = left[:, :n_left]
+        self.further_probabilities[rows, :n_left] = np.maximum(how_probable[:, :n_left], 0)
+
+
+def _numbered(labels: csr_array) -> csr_array:
+    """Return the pairs' numbers, where the pairs are."""
+    return csr_array((np.arange(labels.nnz), labels.indices, labels.indptr), shape=labels.shape)
+
+
+def _entries_of(hits: Hits, labels: csr_array) -> NDArray[np.int64]:
+    """Return which entry of the labels each hit is; the labels of a point are in order."""
+    n_labels = np.int64(labels.shape[1])
+    entries = rows_of_entries(labels) * n_labels + labels.indices
+    wanted: NDArray[np.int64] = np.searchsorted(entries, hits.points * n_labels + hits.labels)
+    return wanted
