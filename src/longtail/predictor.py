@@ -71,7 +71,8 @@ class Predictor:
     train_label_counts : int64 (n_labels,)
         How many training points have each label: propensities and `inspect` need it.
     description : dict
-        Recipe, settings and sizes, as JSON values.
+        Recipe, settings and sizes, as JSON values. Only `evaluate` needs one of them: ``n_points``,
+        how many training points there were.
     reads : PointInput
         What the scorer reads of a point; its bag unless said otherwise.
     documents : mapping of str to dict

@@ -42,7 +42,7 @@ from longtail.data.label_space import in_ids_of
 from longtail.data.repository import read_filter
 from longtail.data.unlabelled import check_kind
 from longtail.errors import InputError, source_name
-from longtail.evaluation import answers_to
+from longtail.evaluation import answers_to, n_train_points_of
 from longtail.folder_exchange import resolved
 from longtail.metrics import (
     at_thresholds,
@@ -284,7 +284,7 @@ def _asked(model: Predictor, given: Dataset, arguments: argparse.Namespace) -> _
     """Return a test set, which has label ids of its own, as a model is asked."""
     dataset = in_model_ids(model, given, arguments)
     aside = None if arguments.filter is None else _pairs_set_aside(arguments, given, dataset)
-    return _Asked(dataset, aside, model.train_label_counts, model.description["n_points"])
+    return _Asked(dataset, aside, model.train_label_counts, n_train_points_of(model))
 
 
 def _asked_of_other(

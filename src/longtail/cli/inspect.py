@@ -177,11 +177,12 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
     if len(learners) > 1:
         counts.append(f"{len(learners)} learners")
     result(
-        f"{facts['recipe']}, trained on {counted(facts['n_points'], 'point')} ({kind}): "
+        f"{facts.get('recipe', 'made by hand')}{trained} ({kind}): "
         f"{', '.join(counts)}{_told_text(facts.get('n_set_aside', 0))}"
         f"{changes_text(facts.get('label_changes', {}))}"
     )
     result(f"saved by longtail {folder.version}")
+    trained = f", trained on {counted(facts['n_points'], 'point')}" if "n_points" in facts else ""
     sizes = folder.sizes
     rows = [[name, bytes_text(size)] for name, size in sorted(sizes.items())]
     _section("Files", table(["file", "size"], [*rows, ["in all", bytes_text(sum(sizes.values()))]]))
@@ -193,8 +194,10 @@ def _told_text(n_pairs: int) -> str:
 
 
 def _show_settings(facts: dict[str, Any]) -> None:
-    """Show the hyper-parameters."""
-    _section("Settings", "\n".join(f"{key} = {value}" for key, value in facts["settings"].items()))
+    """Show the hyper-parameters; a model made by hand may have none."""
+    settings = facts.get("settings")
+    if settings:
+        _section("Settings", "\n".join(f"{key} = {value}" for key, value in settings.items()))
 
 
 def _show_search(model: Predictor) -> None:
