@@ -32,6 +32,7 @@ from longtail.cli.metric_tables import (
     threshold_table,
     thresholds_as_json,
 )
+from longtail.cli.metrics_file import what_was_measured
 from longtail.cli.notices import notice
 from longtail.cli.output import result
 from longtail.cli.points import n_features_of
@@ -52,6 +53,7 @@ from longtail.metrics import (
 )
 from longtail.metrics.hits import USUAL_PLACES, USUAL_RECALL_PLACES, deepest_place
 from longtail.metrics.propensity import USUAL_PROPENSITY, inverse_propensities
+from longtail.model_folder import ModelFolder
 from longtail.predictor import LARGEST_K, Predictor, load
 from longtail.progress import bar
 from longtail.report.charts import check_matplotlib
@@ -86,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--json",
         metavar="FILE",
         type=Path,
-        help="write the metrics there too; - is standard output",
+        help="write the metrics there too, and what was measured; - is standard output",
     )
     parser.add_argument(
         "--report",
@@ -142,7 +144,8 @@ def run_command(arguments: argparse.Namespace) -> int:
         check_output(target, read=names)
     if arguments.report is not None:
         _check_report(arguments)
-    model = load(arguments.model)
+    folder = ModelFolder.open(arguments.model)
+    model = Predictor.from_folder(folder)
     other = None if arguments.against is None else load(arguments.against)
     given = points_as_given(model, arguments)
     if other is not None:
@@ -153,6 +156,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     metrics = evaluate(*answers.judged, **_measured_by(asked, arguments))
     metrics["points_per_second"] = given.n_points / answers.seconds
     written: dict[str, object] = {key: round(value, 4) for key, value in metrics.items()}
+    written |= what_was_measured(folder, given.n_points, arguments)
     shown = metrics_table(metrics, given.n_points, arguments.ks)
     found = None
     if other is not None:
