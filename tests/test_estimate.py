@@ -712,6 +712,45 @@ def test_memory_is_within_a_factor_of_one_and_a_half(name, settings, workload, m
     assert megabytes / 1.5 < found < 1.5 * megabytes
 
 
+# 2,000 made points of 100 words each, 57,868 of which a file has vectors of 300 numbers: measured.
+OF_MANY_WORDS = Workload(
+    n_points=2_000,
+    n_features=140_034,
+    n_labels=20,
+    n_nonzero=2_700_500,
+    n_label_pairs=3_896,
+    n_word_entries=397_823,
+    n_label_entries=90,
+    n_known_words=57_868,
+    n_numbers=300,
+)
+
+
+def test_word_vectors_are_in_memory_when_token_vectors_start():
+    without = dataclasses.replace(OF_MANY_WORDS, n_known_words=0, n_numbers=0)
+    for workload, megabytes in ((OF_MANY_WORDS, 517), (without, 365)):
+        found = estimated_default(workload).memory / 1e6
+        assert megabytes < found < 1.2 * megabytes
+    of_ngame = costs_of(NGAME())
+    more = dataclasses.replace(OF_MANY_WORDS, n_known_words=10**6)
+    of_words = 4 * 10**6 * (2 * 300 + NGAME().dimension)
+    assert of_ngame.memory(more) > of_words > of_ngame.memory(without)
+
+
+def test_word_vectors_are_counted_by_the_words_of_the_texts(tmp_path):
+    texts = [f"w{i} w{i + 1} same" for i in range(100)]
+    dataset, path = Dataset.of(texts, [["a"], ["b"]] * 50), tmp_path / "words.vec"
+    path.write_text("w1 0.5 1 2\n")
+    settings = LongtailClassifier(word_vectors=str(path))
+    found = workload_of(dataset, settings)
+    assert (found.n_known_words, found.n_numbers) == (104, 3)  # "a" and "b", too
+    path.write_text("7 300\nw1 0.5 1 2\n")  # no more than there are
+    found = workload_of(dataset, settings)
+    assert (found.n_known_words, found.n_numbers) == (7, 300)
+    found = workload_of(dataset, LongtailClassifier())
+    assert (found.n_known_words, found.n_numbers) == (0, 0)
+
+
 @pytest.mark.parametrize(("name", "settings", "workload", "megabytes"), CLOSER_PEAKS)
 def test_memory_is_within_a_quarter(name, settings, workload, megabytes):
     found = costs_of(recipe(name)(**settings)).memory(workload) / 1e6

@@ -144,16 +144,22 @@ class LongtailCosts:
         return BAG_NEARBY + farness * (BAG_OF_HALVES - BAG_NEARBY)
 
     def memory(self, workload: Workload) -> float:
-        """Return the bytes when vectors have been learnt, or when they are searched.
+        """Return the bytes when vectors start, when they have been learnt, or are searched.
 
-        At first there are tables, bags, points, and one batch. Later there are graphs, linear
-        classifiers and evidence, but vectors of tokens are stored.
+        At first there may be word vectors; then there are tables, bags, points, and one batch.
+        Later there are graphs, linear classifiers and evidence, but vectors of tokens are stored.
         """
         return max(
+            self._memory_of_start(workload),
             self._memory_of_space(workload),
             self._memory_of_search(workload),
             self._memory_of_linear(workload),
         )
+
+    def _memory_of_start(self, w: Workload) -> float:
+        """Return the bytes when vectors of tokens start from those of words: these, and bags."""
+        D, bags = self._space(w).dimension, 8 * (2 * w.n_nonzero + w.n_label_entries)
+        return PROCESS + OVER_KEPT * (w.known_words(D) + 2 * D * w.n_features + bags)
 
     def _memory_of_search(self, w: Workload) -> float:
         """Return the bytes while labels are linked: vectors, codes, edges, and lists of points."""
