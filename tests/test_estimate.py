@@ -692,6 +692,27 @@ def test_stages_of_features_are_about_what_was_measured(workload, measured):
     assert found == pytest.approx(sum(measured.values()), rel=0.3)
 
 
+BIBTEX = Workload(
+    n_points=4_880,
+    n_features=1_836,
+    n_labels=159,
+    n_nonzero=334_250,
+    n_label_pairs=11_616,
+    n_word_entries=334_250,
+)
+
+
+@pytest.mark.parametrize(
+    ("workload", "seconds", "again"),
+    [(DELICIOUS, 3.2, 1.1), (BIBTEX, 1.1, 0.49), (EURLEX, 4.4, 1.6)],
+)
+def test_the_space_of_points_of_few_features_takes_what_was_measured(workload, seconds, again):
+    """Of delicious, whose points have 19 labels and 19 features, less than half was announced."""
+    stages = estimated_default(workload).stages
+    assert seconds / 1.4 < stages["shared space"] < 1.4 * seconds
+    assert again / 1.4 < stages["again: shared space"] < 1.4 * again
+
+
 def test_tokens_of_a_larger_table_take_longer():
     few, more = (
         estimated_default(dataclasses.replace(EURLEX, n_features=n)).stages["shared space"]
