@@ -14,6 +14,7 @@ from command_line import SMALL, refused, rows, run, stdin_of, write_lines
 from html_page import Page
 from longtail import Dataset, load
 from longtail.amounts import bytes_text
+from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import in_ids_of
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
@@ -24,7 +25,7 @@ from longtail.predictor import Predictor
 
 METRICS = {f"{name}@{k}" for name in ("P", "nDCG", "PSP", "PSnDCG", "coverage") for k in (1, 3, 5)}
 METRICS |= {"R@10", "R@100", "points_per_second"}
-MEASURED = {"n_points", "test", "model", "model_checksum", "propensity"}
+MEASURED = {"n_points", "n_unanswered", "test", "model", "model_checksum", "propensity"}
 
 
 def test_evaluation_prints_a_table_and_writes_flat_json(place, capsys, tmp_path):
@@ -57,6 +58,7 @@ def test_metrics_say_what_was_measured(place, capsys, tmp_path, monkeypatch):
     written = json.loads(target.read_text())
     expected = {
         "n_points": 8,
+        "n_unanswered": 0,
         "test": str(test),
         "model": str(model),
         "model_checksum": ModelFolder.open(model).checksum,
@@ -69,6 +71,33 @@ def test_metrics_say_what_was_measured(place, capsys, tmp_path, monkeypatch):
     piped = "--format", "json-lines", "--json", "-"
     found = json.loads(run(capsys, "evaluate", model, "-", *piped)[1])
     assert (found["n_points"], found["test"]) == (1, "-")
+
+
+@pytest.mark.parametrize("is_filtered", [False, True])
+def test_python_measures_what_the_command_does(place, capsys, tmp_path, is_filtered):
+    further = [("", ["drink"]), ("qqqzzz", ["fast", "animal"]), ("a red car", []), ("wine", ["?"])]
+    lines = [json.dumps({"text": text, "labels": names}) for text, names in further]
+    test = write_lines(tmp_path / "test.jsonl", [*map(json.dumps, rows()), *lines])
+    model, target = load(place / "model"), tmp_path / "a.json"
+    with pytest.warns(InputWarning, match="empty texts"):
+        dataset = Dataset.read(test)
+    pairs, more = None, ()
+    if is_filtered:
+        label = dataset.label_space.id_of("drink")
+        pairs = csr_array(([1], ([0], [label])), shape=dataset.labels.shape)
+        own = model.label_space.id_of("drink")
+        more = "--filter", write_lines(tmp_path / "filter.txt", [f"0 {own}"])
+    command = "evaluate", place / "model", test, "--json", target, "--propensity", "0.6,2.6"
+    err = run(capsys, *command, *more)[2]
+    assert "No answer for 2 points: the model knows nothing of what is said there" in err
+    assert ("or all its answers are left out." in err) == is_filtered
+    written = json.loads(target.read_text())
+    assert (written["n_points"], written["n_unanswered"]) == (12, 2)
+    found = model.evaluate(dataset, propensity=(0.6, 2.6), set_aside=pairs)
+    assert set(found) == METRICS - {"points_per_second"}
+    assert {name: round(value, 4) for name, value in found.items()} == {
+        name: written[name] for name in found
+    }
 
 
 @pytest.mark.parametrize("lacks", ["n_points", "recipe"])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from longtail.amounts import counted
 from longtail.cli.evaluation_report import write_evaluation_report
 from longtail.cli.files import check_inputs, check_output, is_stdout, write_json
 from longtail.cli.labelled_points import (
@@ -156,7 +157,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     metrics = evaluate(*answers.judged, **_measured_by(asked, arguments))
     metrics["points_per_second"] = given.n_points / answers.seconds
     written: dict[str, object] = {key: round(value, 4) for key, value in metrics.items()}
-    written |= what_was_measured(folder, given.n_points, arguments)
+    written |= what_was_measured(folder, arguments, given.n_points, answers.n_without)
     shown = metrics_table(metrics, given.n_points, arguments.ks)
     found = None
     if other is not None:
@@ -169,6 +170,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         )
         written["against"] = comparison_as_json(found)
         shown += ["", comparison_table(found, arguments.ks)]
+    _say_how_many_without(answers, is_filtered=asked.aside is not None)
     tables, further = _further_tables(model, answers, arguments)
     shown += tables
     written |= further
@@ -283,6 +285,11 @@ class _Answers(NamedTuple):
         """What metrics take."""
         return self.ids, self.scores, self.truth
 
+    @property
+    def n_without(self) -> int:
+        """How many points have no answer."""
+        return int(np.count_nonzero((self.ids < 0).all(axis=1)))
+
 
 def _asked(model: Predictor, given: Dataset, arguments: argparse.Namespace) -> _Asked:
     """Return a test set, which has label ids of its own, as a model is asked."""
@@ -333,6 +340,16 @@ def _answers(model: Predictor, asked: _Asked, places: tuple[int, ...]) -> _Answe
     seconds = time.perf_counter() - started
     ids, scores = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return _Answers(ids, scores, asked.points.labels, seconds)
+
+
+def _say_how_many_without(answers: _Answers, *, is_filtered: bool) -> None:
+    """Say how many points have no answer, if any have none."""
+    if answers.n_without:
+        or_left_out = ", or all its answers are left out" if is_filtered else ""
+        notice(
+            f"No answer for {counted(answers.n_without, 'point')}: the model knows nothing of what "
+            f"is said there{or_left_out}. What is right there counts as missed."
+        )
 
 
 def _measured_by(asked: _Asked, arguments: argparse.Namespace) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class MeasuredMetrics(NamedTuple):
 
 
 def what_was_measured(
-    folder: ModelFolder, n_points: int, arguments: argparse.Namespace
+    folder: ModelFolder, arguments: argparse.Namespace, n_points: int, n_unanswered: int
 ) -> dict[str, object]:
     """Return what a reader of metrics has to know of them, as JSON values.
 
@@ -54,13 +54,14 @@ def what_was_measured(
     ----------
     folder : ModelFolder
         That of the model.
-    n_points : int
-        Points of the test set.
     arguments : argparse.Namespace
         Those of `evaluate`.
+    n_points, n_unanswered : int
+        Points of the test set, and how many of them have no answer.
     """
     told = {
         "n_points": n_points,
+        "n_unanswered": n_unanswered,
         "test": arguments.test,
         "model": arguments.model,
         "model_checksum": folder.checksum,
