@@ -10,18 +10,22 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from command_line import SMALL, refused, rows, run, write_lines
+from command_line import SMALL, refused, rows, run, stdin_of, write_lines
 from html_page import Page
 from longtail import Dataset, load
 from longtail.amounts import bytes_text
+from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import in_ids_of
 from longtail.data.text_column import TextColumn
+from longtail.errors import InputError
 from longtail.evaluation import answers_to
 from longtail.metrics import evaluate, set_aside
+from longtail.model_folder import ModelFolder
 from longtail.predictor import Predictor
 
 METRICS = {f"{name}@{k}" for name in ("P", "nDCG", "PSP", "PSnDCG", "coverage") for k in (1, 3, 5)}
 METRICS |= {"R@10", "R@100", "points_per_second"}
+MEASURED = {"n_points", "n_unanswered", "test", "model", "model_checksum", "propensity"}
 
 
 def test_evaluation_prints_a_table_and_writes_flat_json(place, capsys, tmp_path):
@@ -29,7 +33,7 @@ def test_evaluation_prints_a_table_and_writes_flat_json(place, capsys, tmp_path)
     code, out, _ = run(capsys, "evaluate", place / "model", place / "test.jsonl", "--json", target)
     assert code == 0
     metrics = json.loads(target.read_text())
-    assert set(metrics) == METRICS
+    assert set(metrics) == METRICS | MEASURED
     assert all(0 <= value <= 100.01 for name, value in metrics.items() if "@" in name)
     assert metrics["points_per_second"] > 0
     lines = [line.split() for line in out.splitlines()]
@@ -44,6 +48,75 @@ def test_evaluation_prints_a_table_and_writes_flat_json(place, capsys, tmp_path)
         for label, row in zip(ids[:, 0].tolist(), rows(), strict=True)
     ]
     assert metrics["P@1"] == pytest.approx(100 * np.mean(right))
+
+
+def test_metrics_say_what_was_measured(place, capsys, tmp_path, monkeypatch):
+    test, model = place / "test.jsonl", place / "model"
+    filters, target = write_lines(tmp_path / "filter.txt", ["0 0"]), tmp_path / "a.json"
+    more = "--filter", filters, "--propensity", "0.6,2.6", "--against", place / "astec"
+    assert run(capsys, "evaluate", model, test, *more, "--json", target)[0] == 0
+    written = json.loads(target.read_text())
+    expected = {
+        "n_points": 8,
+        "n_unanswered": 0,
+        "test": str(test),
+        "model": str(model),
+        "model_checksum": ModelFolder.open(model).checksum,
+        "propensity": [0.6, 2.6],
+        "filter": filters,
+        "against_model": str(place / "astec"),
+    }
+    assert {key: written[key] for key in expected} == expected
+    monkeypatch.setattr("sys.stdin", stdin_of(test.read_bytes()[: test.read_bytes().index(b"\n")]))
+    piped = "--format", "json-lines", "--json", "-"
+    found = json.loads(run(capsys, "evaluate", model, "-", *piped)[1])
+    assert (found["n_points"], found["test"]) == (1, "-")
+
+
+@pytest.mark.parametrize("is_filtered", [False, True])
+def test_python_measures_what_the_command_does(place, capsys, tmp_path, is_filtered):
+    further = [("", ["drink"]), ("qqqzzz", ["fast", "animal"]), ("a red car", []), ("wine", ["?"])]
+    lines = [json.dumps({"text": text, "labels": names}) for text, names in further]
+    test = write_lines(tmp_path / "test.jsonl", [*map(json.dumps, rows()), *lines])
+    model, target = load(place / "model"), tmp_path / "a.json"
+    with pytest.warns(InputWarning, match="empty texts"):
+        dataset = Dataset.read(test)
+    pairs, more = None, ()
+    if is_filtered:
+        label = dataset.label_space.id_of("drink")
+        pairs = csr_array(([1], ([0], [label])), shape=dataset.labels.shape)
+        own = model.label_space.id_of("drink")
+        more = "--filter", write_lines(tmp_path / "filter.txt", [f"0 {own}"])
+    command = "evaluate", place / "model", test, "--json", target, "--propensity", "0.6,2.6"
+    err = run(capsys, *command, *more)[2]
+    assert "No answer for 2 points: the model knows nothing of what is said there" in err
+    assert ("or all its answers are left out." in err) == is_filtered
+    written = json.loads(target.read_text())
+    assert (written["n_points"], written["n_unanswered"]) == (12, 2)
+    found = model.evaluate(dataset, propensity=(0.6, 2.6), set_aside=pairs)
+    assert set(found) == METRICS - {"points_per_second"}
+    assert {name: round(value, 4) for name, value in found.items()} == {
+        name: written[name] for name in found
+    }
+
+
+@pytest.mark.parametrize("lacks", ["n_points", "recipe"])
+def test_a_model_made_by_hand_is_measured_once_it_says_how_many_points_it_had(
+    place, capsys, tmp_path, lacks
+):
+    pytest.importorskip("matplotlib")
+    model = load(place / "model")
+    description = {key: value for key, value in model.description.items() if key != lacks}
+    bare, report = model.replaced(description=description, documents={}), tmp_path / "report.html"
+    bare.save(tmp_path / "bare")
+    command = "evaluate", tmp_path / "bare", place / "test.jsonl", "--report", report
+    if lacks == "n_points":
+        assert "has no `n_points`, how many training points there" in refused(capsys, *command)
+        with pytest.raises(InputError, match="has no `n_points`"):
+            bare.evaluate(Dataset.read(place / "test.jsonl"))
+        return
+    assert run(capsys, *command)[0] == 0
+    assert "A model of 10 labels, trained on 40 points." in report.read_text(encoding="utf-8")
 
 
 def labelled(path, *labels):
@@ -382,7 +455,7 @@ def test_a_report_shows_mistakes_and_charts(place, capsys, tmp_path):
     report, test = tmp_path / "report.html", place / "test.jsonl"
     arguments = ["--report", report, "--against", place / "model", "--json", "-"]
     code, out, err = run(capsys, "evaluate", place / "model", test, *arguments)
-    assert (code, set(json.loads(out)) - METRICS) == (0, {"against"})
+    assert (code, set(json.loads(out)) - METRICS) == (0, MEASURED | {"against", "against_model"})
     assert f"The report is {report}." in err
     page = Page(report.read_text(encoding="utf-8"))
     shown = "".join(page.text)

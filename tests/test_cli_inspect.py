@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from command_line import refused, rows, run
+from longtail import load
 from longtail.recipes.ngame import NGAME
 from longtail.recipes.parabel import Parabel
 
@@ -88,6 +89,25 @@ def test_inspection_of_a_model_with_nothing_to_search_in(capsys, tmp_path):
     out, lines = inspected(capsys, tmp_path)
     assert "exact search" not in out
     assert ["\u0301", "40"] in lines
+
+
+@pytest.mark.parametrize(
+    ("description", "said"),
+    [
+        ({}, "made by hand (texts): 10 labels, "),
+        ({"recipe": "mine"}, "mine (texts): 10 labels, "),
+        ({"n_points": 40, "settings": {}}, "made by hand, trained on 40 points (texts): 10 labels"),
+    ],
+)
+def test_inspection_of_a_model_made_by_hand(capsys, place, tmp_path, description, said):
+    model = load(place / "model")
+    model.replaced(description=description, documents={}).save(tmp_path)
+    out, lines = inspected(capsys, tmp_path)
+    assert out.startswith(said)
+    assert ["drink", "20"] in lines
+    assert "Most frequent words" in out
+    assert "Settings" not in out
+    assert "wall seconds" not in out
 
 
 @pytest.mark.parametrize("n_learners", [1, 2])

@@ -692,6 +692,27 @@ def test_stages_of_features_are_about_what_was_measured(workload, measured):
     assert found == pytest.approx(sum(measured.values()), rel=0.3)
 
 
+BIBTEX = Workload(
+    n_points=4_880,
+    n_features=1_836,
+    n_labels=159,
+    n_nonzero=334_250,
+    n_label_pairs=11_616,
+    n_word_entries=334_250,
+)
+
+
+@pytest.mark.parametrize(
+    ("workload", "seconds", "again"),
+    [(DELICIOUS, 3.2, 1.1), (BIBTEX, 1.1, 0.49), (EURLEX, 4.4, 1.6)],
+)
+def test_the_space_of_points_of_few_features_takes_what_was_measured(workload, seconds, again):
+    """Of delicious, whose points have 19 labels and 19 features, less than half was announced."""
+    stages = estimated_default(workload).stages
+    assert seconds / 1.4 < stages["shared space"] < 1.4 * seconds
+    assert again / 1.4 < stages["again: shared space"] < 1.4 * again
+
+
 def test_tokens_of_a_larger_table_take_longer():
     few, more = (
         estimated_default(dataclasses.replace(EURLEX, n_features=n)).stages["shared space"]
@@ -710,6 +731,45 @@ def test_labels_with_neither_points_nor_texts_are_in_no_graph():
 def test_memory_is_within_a_factor_of_one_and_a_half(name, settings, workload, megabytes):
     found = costs_of(recipe(name)(**settings)).memory(workload) / 1e6
     assert megabytes / 1.5 < found < 1.5 * megabytes
+
+
+# 2,000 made points of 100 words each, 57,868 of which a file has vectors of 300 numbers: measured.
+OF_MANY_WORDS = Workload(
+    n_points=2_000,
+    n_features=140_034,
+    n_labels=20,
+    n_nonzero=2_700_500,
+    n_label_pairs=3_896,
+    n_word_entries=397_823,
+    n_label_entries=90,
+    n_known_words=57_868,
+    n_numbers=300,
+)
+
+
+def test_word_vectors_are_in_memory_when_token_vectors_start():
+    without = dataclasses.replace(OF_MANY_WORDS, n_known_words=0, n_numbers=0)
+    for workload, megabytes in ((OF_MANY_WORDS, 517), (without, 365)):
+        found = estimated_default(workload).memory / 1e6
+        assert megabytes < found < 1.2 * megabytes
+    of_ngame = costs_of(NGAME())
+    more = dataclasses.replace(OF_MANY_WORDS, n_known_words=10**6)
+    of_words = 4 * 10**6 * (2 * 300 + NGAME().dimension)
+    assert of_ngame.memory(more) > of_words > of_ngame.memory(without)
+
+
+def test_word_vectors_are_counted_by_the_words_of_the_texts(tmp_path):
+    texts = [f"w{i} w{i + 1} same" for i in range(100)]
+    dataset, path = Dataset.of(texts, [["a"], ["b"]] * 50), tmp_path / "words.vec"
+    path.write_text("w1 0.5 1 2\n")
+    settings = LongtailClassifier(word_vectors=str(path))
+    found = workload_of(dataset, settings)
+    assert (found.n_known_words, found.n_numbers) == (104, 3)  # "a" and "b", too
+    path.write_text("7 300\nw1 0.5 1 2\n")  # no more than there are
+    found = workload_of(dataset, settings)
+    assert (found.n_known_words, found.n_numbers) == (7, 300)
+    found = workload_of(dataset, LongtailClassifier())
+    assert (found.n_known_words, found.n_numbers) == (0, 0)
 
 
 @pytest.mark.parametrize(("name", "settings", "workload", "megabytes"), CLOSER_PEAKS)

@@ -19,6 +19,7 @@ from longtail import Dataset, LongtailClassifier, load
 from longtail.cli import main, trained_settings
 from longtail.cli.files import say_what_stayed
 from longtail.cli.markdown import code, escaped, front_matter, table
+from longtail.cli.metrics_file import MeasuredMetrics
 from longtail.cli.model_card import model_card
 from longtail.data.label_space import LabelSpace
 from longtail.data.point_input import InputKind, PointInput
@@ -190,7 +191,29 @@ def test_metrics_are_in_the_form_that_hubs_read(place, capsys, measured):
     rows = cells(card, "Evaluation")
     assert rows[0] == ["metric", "@1", "@3", "@5", "@10", "@100"]
     assert rows[1][:4] == ["P", *(f"{metrics[f'P@{k}']:.2f}" for k in (1, 3, 5))]
-    assert "on wines\\: first 8:" in card
+    assert "on wines\\: first 8, 8 points:" in card
+
+
+def test_a_card_calls_points_by_their_file_where_nobody_names_them(place, capsys, measured):
+    command = place / "model", "--card", "--metrics", measured
+    card = shown_card(capsys, *command)
+    assert "on test.jsonl, 8 points:" in card
+    (index,) = facts_of(card)["model-index"]
+    assert index["results"][0]["dataset"] == {"type": "test.jsonl", "name": "test.jsonl"}
+    metrics = json.loads(measured.read_text())
+    measured.write_text(json.dumps(metrics | {"test": "-"}))
+    assert "In percent, on 8 points:" in shown_card(capsys, *command)
+    of_before = {name: value for name, value in metrics.items() if "@" in name}
+    measured.write_text(json.dumps(of_before))  # as earlier versions wrote it
+    assert "In percent, on test points:" in shown_card(capsys, *command)
+
+
+def test_metrics_of_another_model_are_remarked_on(place, capsys, measured):
+    command = "--card", "--metrics", measured
+    assert run(capsys, "inspect", place / "model", *command)[2] == ""
+    err = run(capsys, "inspect", place / "astec", *command)[2]
+    assert f"longtail: warning: {measured} was measured with another model" in err
+    assert f"longtail evaluate {place / 'astec'} TEST --json FILE" in err
 
 
 def test_a_hubs_own_library_reads_the_card(place, capsys, measured):
@@ -198,7 +221,7 @@ def test_a_hubs_own_library_reads_the_card(place, capsys, measured):
     card = hub.ModelCard(shown_card(capsys, place / "model", "--card", "--metrics", measured))
     found = {result.metric_name: result for result in card.data.eval_results}
     assert found["P@1"].metric_value == json.loads(measured.read_text())["P@1"]
-    assert found["P@1"].dataset_type == "unknown"
+    assert found["P@1"].dataset_type == "test.jsonl"
     assert card.data.library_name == "longtail"
     assert card.data.pipeline_tag == found["R@100"].task_type == "text-classification"
 
@@ -287,6 +310,22 @@ def test_metrics_that_are_no_shares_are_refused(place, capsys, measured, key, va
     assert f"{key} is a number from 0 to 100, got" in message
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("n_points", 0, "n_points is a whole number above 0, got 0."),
+        ("n_points", True, "n_points is a whole number above 0, got True."),
+        ("n_points", "8", "n_points is a whole number above 0, got '8'."),
+        ("test", 3, "test is a string, got 3."),
+        ("model_checksum", [], "model_checksum is a string, got []."),
+    ],
+)
+def test_what_was_measured_is_checked(place, capsys, measured, key, value, message):
+    measured.write_text(json.dumps(json.loads(measured.read_text()) | {key: value}))
+    told = refused(capsys, "inspect", place / "model", "--card", "--metrics", measured)
+    assert message in told
+
+
 def test_metrics_that_are_not_there_are_refused(place, capsys, tmp_path):
     for path in (tmp_path / "none.json", tmp_path):
         message = refused(capsys, "inspect", place / "model", "--card", "--metrics", path)
@@ -303,7 +342,7 @@ def test_odd_names_stay_names(tmp_path):
     model = odd_model()
     name = '<b>|`x` \\ "q"\' # 🍷: -\u202e'
     metrics = dict.fromkeys(("P@1", "P@5", "PSP@1", "PSP@5", "nDCG@5", "R@100"), 50.0)
-    card = card_of(model, tmp_path / name, metrics=metrics, test_name="x: |<i>\n")
+    card = card_of(model, tmp_path / name, measured=MeasuredMetrics(metrics), test_name="x: |<i>\n")
     facts = facts_of(card)
     assert facts["model-index"][0]["name"] == name
     assert facts["model-index"][0]["results"][0]["dataset"]["name"] == "x: |<i>\n"

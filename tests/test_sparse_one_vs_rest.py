@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
 
@@ -308,3 +309,22 @@ class TestLogits:
             "sys.exit('torch' in sys.modules)\n"
         )
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="others free memory otherwise")
+def test_what_threads_have_left_is_given_back_while_it_is_joined():
+    """From the first part on, freed memory would stay with the process up to the last."""
+    code = (
+        "import numpy as np\n"
+        "from longtail.classifiers.sparse_one_vs_rest import _joined\n"
+        "from longtail.training.peak_memory import peak_memory\n"
+        "np.ones(10**7, np.uint8)\n"  # from now on, smaller arrays lie on the heap
+        "of_one = np.arange(200_000, dtype=np.int32)\n"
+        "parts = [(of_one + part, np.float32(of_one)) for part in range(64)]\n"
+        "before = peak_memory()\n"
+        "features, _ = _joined(parts)\n"
+        "assert (features.reshape(64, -1)[:, 0] == np.arange(64)).all()\n"
+        "print((peak_memory() - before) / (2 * features.nbytes))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert float(ran.stdout) < 0.6

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import os
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,14 +16,16 @@ from scipy.sparse import csr_array
 
 from longtail import Dataset, LongtailClassifier, TextVectorizer
 from longtail.data.input_notes import InputWarning
-from longtail.data.token_directions import TokenDirections
-from longtail.data.word_vectors import read_word_vectors
+from longtail.data.token_directions import DirectionsOfFile, TokenDirections
+from longtail.data.word_vectors import FileSize, read_word_vectors, size_of_file
 from longtail.errors import DataFormatError, InputError
 from longtail.features.token_table import TokenTable
 from longtail.recipes.names import recipe as recipe_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from longtail.training.run import EpochReport
 
 WINE = "wine 0.5 1\n"
 THINGS = ("anchor", "bishop", "candle", "dragon", "engine", "feather")
@@ -190,6 +194,71 @@ def test_words_that_points_do_not_explain_are_known(tmp_path: Path, recipe: str)
 
     assert n_right(word_vectors=str(path)) >= 5
     assert n_right() <= 3
+
+
+class CountsDirections:
+    """A callback that notes after each epoch how many directions of tokens are in memory."""
+
+    def __init__(self) -> None:
+        self.found: list[int] = []
+
+    def on_stage(self, stage: str, seconds: float | None) -> None:
+        pass
+
+    def on_batch(self, stage: str, done: int, total: int, loss: float | None) -> None:
+        pass
+
+    def on_epoch(self, report: EpochReport) -> None:
+        self.found.append(sum(isinstance(one, TokenDirections) for one in gc.get_objects()))
+
+
+@pytest.mark.parametrize("recipe", ["longtail", "dexa"])
+def test_word_vectors_are_gone_once_token_vectors_have_started(tmp_path: Path, recipe: str) -> None:
+    if recipe == "dexa":
+        pytest.importorskip("torch")
+    gc.collect()
+    path = file_of(tmp_path, "house 1 0 0\ngarden 0 1 0\nanchor 0 0 1\n")
+    counts, kind = CountsDirections(), recipe_of(recipe)
+    kind(word_vectors=str(path)).fit_dataset(points(), callbacks=[counts])
+    assert counts.found
+    assert not any(counts.found)
+
+
+def test_whoever_asks_again_gets_the_same(tmp_path: Path) -> None:
+    vectorizer = TextVectorizer(min_df=1).fit(["red wine", "winery boat"])
+    source = DirectionsOfFile(vectorizer, file_of(tmp_path, "red 1 0 0\nwine 0 1 0\n"))
+    first, second = source.taken(), source.taken()
+    assert first is not second
+    np.testing.assert_array_equal(first.vectors, second.vectors)
+    np.testing.assert_array_equal(first.of_words.toarray(), second.of_words.toarray())
+
+
+def test_reading_takes_little_more_than_the_vectors(tmp_path: Path) -> None:
+    words = [f"w{i}" for i in range(500)]
+    text = "".join(f"{word} {'0.5 ' * 300}\n" for word in words)
+    path = file_of(tmp_path, text)
+    tracemalloc.start()
+    _, vectors = read_word_vectors(path, set(words))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.6 * vectors.nbytes
+
+
+@pytest.mark.parametrize(
+    ("content", "size"),
+    [
+        ("wine 0.5 1\ncar 1 2\n", FileSize(None, 2)),
+        ("3 300\nwine 0.5 1\n", FileSize(3, 300)),
+        ("\nwine 0.5 1 2\n", FileSize(None, 3)),
+        ("", FileSize(None, 0)),
+        (gzip.compress(b"wine 1 2 3 4\n"), FileSize(None, 4)),
+    ],
+)
+def test_first_lines_tell_the_size(tmp_path: Path, content: str | bytes, size: FileSize) -> None:
+    path = file_of(tmp_path, content)
+    if isinstance(content, bytes):
+        path = path.rename(path.with_suffix(".gz"))
+    assert size_of_file(path) == size
 
 
 def test_features_have_no_words(tmp_path: Path) -> None:

@@ -28,7 +28,13 @@ if TYPE_CHECKING:
     from longtail.data.label_space import LabelSpace
     from longtail.predictor import Predictor
 
-__all__ = ["LEAST_KNOWN", "answers_to", "evaluate_model", "warn_of_unknown_labels"]
+__all__ = [
+    "LEAST_KNOWN",
+    "answers_to",
+    "evaluate_model",
+    "n_train_points_of",
+    "warn_of_unknown_labels",
+]
 
 LEAST_KNOWN = 0.5  # of a test set's labels: with fewer, it may belong to another model
 
@@ -63,6 +69,7 @@ def evaluate_model(
     >>> found["P@1"], found["P@2"]  # the second point has its label in the second place
     (50.0, 50.0)
     """
+    n_train_points = n_train_points_of(model)
     given, dataset = dataset, in_ids_of(model.label_space, dataset)
     if said := said_of_pairs(given, "The test set"):
         warn(said)
@@ -77,12 +84,39 @@ def evaluate_model(
         np.concatenate([scores for _, scores in answers]),
         dataset.labels,
         train_label_counts=model.train_label_counts,
-        n_train_points=model.description["n_points"],
+        n_train_points=n_train_points,
         ks=ks,
         recall_ks=recall_ks,
         propensity=propensity,
         set_aside=set_aside,
     )
+
+
+def n_train_points_of(model: Predictor) -> int:
+    """Return how many points a model was trained on, by which PSP tells what a label is worth.
+
+    Raises
+    ------
+    InputError
+        If its description does not say so, as that of one made by hand may not.
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.evaluation import n_train_points_of
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> n_train_points_of(LongtailClassifier().fit(texts, labels).predictor_)
+    20
+    """
+    n_points: int | None = model.description.get("n_points")
+    if n_points is None:
+        raise InputError(
+            "The description of this model has no `n_points`, how many training points there were, "
+            "without which labels cannot be weighed by how rare they are. Save the "
+            'model again with it: model.replaced(description={**model.description, "n_points": '
+            "1000})."
+        )
+    return n_points
 
 
 def answers_to(

@@ -71,7 +71,8 @@ class Predictor:
     train_label_counts : int64 (n_labels,)
         How many training points have each label: propensities and `inspect` need it.
     description : dict
-        Recipe, settings and sizes, as JSON values.
+        Recipe, settings and sizes, as JSON values. Only `evaluate` needs one of them: ``n_points``,
+        how many training points there were.
     reads : PointInput
         What the scorer reads of a point; its bag unless said otherwise.
     documents : mapping of str to dict
@@ -235,7 +236,7 @@ class Predictor:
         Returns
         -------
         ids : int32 (n, k)
-            Descending, padded with -1.
+            Descending, padded with -1. A text of which the model knows no token has nothing else.
         probabilities : float32 (n, k)
             Padded with -inf.
 
@@ -334,7 +335,8 @@ class Predictor:
         ----------
         dataset : Dataset
             Labels with names are matched by name, and those that the model does not know count as
-            misses, with a warning where they are the most. Ids are taken for the model's.
+            misses, with a warning where they are the most. Ids are taken for the model's. The
+            labels of a point without an answer, as of an empty text, are misses, too.
         ks, recall_ks, propensity, set_aside
             See `longtail.metrics.evaluate`. Pairs to set aside have the label ids of `dataset`.
 

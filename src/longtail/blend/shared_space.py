@@ -182,7 +182,7 @@ class SharedSpace:
             seed=run.seed_for("token vectors"),
             n_threads=run.n_threads,
             start=start.tokens if start else None,
-            toward=data.directions,
+            toward=data.directions.taken() if data.directions and not start else None,
         )
         batches = self._batches(data, tokens, run, is_first=start is None)
         task = _SharedSpaceTask(self, data, run, tokens, start)

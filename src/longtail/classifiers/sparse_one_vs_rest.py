@@ -134,16 +134,19 @@ class SparseOneVsRest:
 def _joined(
     parts: list[tuple[NDArray[np.int32], NDArray[np.float32]]],
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Lay parts end to end, each freed once it is copied: all of them twice may not fit."""
+    """Lay parts end to end, each freed once it is copied: all of them twice may not fit.
+
+    From the last one on, which lies at the end of the process's memory: the system takes back what
+    is freed there, but no holes before it.
+    """
     n_all = sum(len(features) for features, _ in parts)
     all_features, all_weights = np.empty(n_all, np.int32), np.empty(n_all, np.float32)
-    parts.reverse()
-    start = 0
+    stop = n_all
     while parts:
         features, weights = parts.pop()
-        stop = start + len(features)
+        start = stop - len(features)
         all_features[start:stop], all_weights[start:stop] = features, weights
-        start = stop
+        stop = start
     return all_features, all_weights
 
 

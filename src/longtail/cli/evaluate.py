@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from longtail.amounts import counted
 from longtail.cli.evaluation_report import write_evaluation_report
 from longtail.cli.files import check_inputs, check_output, is_stdout, write_json
 from longtail.cli.labelled_points import (
@@ -32,6 +33,7 @@ from longtail.cli.metric_tables import (
     threshold_table,
     thresholds_as_json,
 )
+from longtail.cli.metrics_file import what_was_measured
 from longtail.cli.notices import notice
 from longtail.cli.output import result
 from longtail.cli.points import n_features_of
@@ -42,7 +44,7 @@ from longtail.data.label_space import in_ids_of
 from longtail.data.repository import read_filter
 from longtail.data.unlabelled import check_kind
 from longtail.errors import InputError, source_name
-from longtail.evaluation import answers_to
+from longtail.evaluation import answers_to, n_train_points_of
 from longtail.folder_exchange import resolved
 from longtail.metrics import (
     at_thresholds,
@@ -52,6 +54,7 @@ from longtail.metrics import (
 )
 from longtail.metrics.hits import USUAL_PLACES, USUAL_RECALL_PLACES, deepest_place
 from longtail.metrics.propensity import USUAL_PROPENSITY, inverse_propensities
+from longtail.model_folder import ModelFolder
 from longtail.predictor import LARGEST_K, Predictor, load
 from longtail.progress import bar
 from longtail.report.charts import check_matplotlib
@@ -86,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--json",
         metavar="FILE",
         type=Path,
-        help="write the metrics there too; - is standard output",
+        help="write the metrics there too, and what was measured; - is standard output",
     )
     parser.add_argument(
         "--report",
@@ -142,7 +145,8 @@ def run_command(arguments: argparse.Namespace) -> int:
         check_output(target, read=names)
     if arguments.report is not None:
         _check_report(arguments)
-    model = load(arguments.model)
+    folder = ModelFolder.open(arguments.model)
+    model = Predictor.from_folder(folder)
     other = None if arguments.against is None else load(arguments.against)
     given = points_as_given(model, arguments)
     if other is not None:
@@ -153,6 +157,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     metrics = evaluate(*answers.judged, **_measured_by(asked, arguments))
     metrics["points_per_second"] = given.n_points / answers.seconds
     written: dict[str, object] = {key: round(value, 4) for key, value in metrics.items()}
+    written |= what_was_measured(folder, arguments, given.n_points, answers.n_without)
     shown = metrics_table(metrics, given.n_points, arguments.ks)
     found = None
     if other is not None:
@@ -165,6 +170,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         )
         written["against"] = comparison_as_json(found)
         shown += ["", comparison_table(found, arguments.ks)]
+    _say_how_many_without(answers, is_filtered=asked.aside is not None)
     tables, further = _further_tables(model, answers, arguments)
     shown += tables
     written |= further
@@ -279,12 +285,17 @@ class _Answers(NamedTuple):
         """What metrics take."""
         return self.ids, self.scores, self.truth
 
+    @property
+    def n_without(self) -> int:
+        """How many points have no answer."""
+        return int(np.count_nonzero((self.ids < 0).all(axis=1)))
+
 
 def _asked(model: Predictor, given: Dataset, arguments: argparse.Namespace) -> _Asked:
     """Return a test set, which has label ids of its own, as a model is asked."""
     dataset = in_model_ids(model, given, arguments)
     aside = None if arguments.filter is None else _pairs_set_aside(arguments, given, dataset)
-    return _Asked(dataset, aside, model.train_label_counts, model.description["n_points"])
+    return _Asked(dataset, aside, model.train_label_counts, n_train_points_of(model))
 
 
 def _asked_of_other(
@@ -329,6 +340,16 @@ def _answers(model: Predictor, asked: _Asked, places: tuple[int, ...]) -> _Answe
     seconds = time.perf_counter() - started
     ids, scores = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return _Answers(ids, scores, asked.points.labels, seconds)
+
+
+def _say_how_many_without(answers: _Answers, *, is_filtered: bool) -> None:
+    """Say how many points have no answer, if any have none."""
+    if answers.n_without:
+        or_left_out = ", or all its answers are left out" if is_filtered else ""
+        notice(
+            f"No answer for {counted(answers.n_without, 'point')}: the model knows nothing of what "
+            f"is said there{or_left_out}. What is right there counts as missed."
+        )
 
 
 def _measured_by(asked: _Asked, arguments: argparse.Namespace) -> dict[str, Any]:

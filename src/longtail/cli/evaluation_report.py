@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from longtail.amounts import bytes_text, counted, time_text
 from longtail.cli.files import TRAINING, reading_training
 from longtail.cli.metric_tables import FREQUENCY_K, labels_by_frequency
+from longtail.evaluation import n_train_points_of
 from longtail.metrics import at_thresholds, by_probability
 from longtail.model_folder import ModelFolder
 from longtail.report import sections
@@ -80,8 +81,9 @@ def write_evaluation_report(
     write_page(
         path,
         title=f"longtail: {folder} on {counted(points.n_points, 'test point')}",
-        introduction=f"{model.description['recipe']} of {counted(model.n_labels, 'label')}, "
-        f"trained on {counted(model.description['n_points'], 'point')}.",
+        introduction=f"{model.description.get('recipe', 'A model')} of "
+        f"{counted(model.n_labels, 'label')}, trained on "
+        f"{counted(n_train_points_of(model), 'point')}.",
         headline=headline,
         sections=parts | {"How this was made": sections.origin(command)},
     )

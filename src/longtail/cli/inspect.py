@@ -20,14 +20,14 @@ from longtail.cli.files import (
 from longtail.cli.metrics_file import read_metrics
 from longtail.cli.model_card import ON_HUBS, changes_text, model_card
 from longtail.cli.near_names import check_label_names, near_names
-from longtail.cli.notices import notice
+from longtail.cli.notices import notice, warning
 from longtail.cli.output import result, short, table
 from longtail.cli.parser import word
 from longtail.compiled.blended import compiled_of
 from longtail.compiled.scorer import CompiledScorer
 from longtail.compiled.search_recall import has_bias, label_recall, n_queries
 from longtail.data.rows import unit_vectors
-from longtail.errors import InputError, ModelFolderError, named
+from longtail.errors import InputError, ModelFolderError, named, source_name
 from longtail.explain import words_of
 from longtail.kernels.text import TokenKind
 from longtail.metrics.hits import row_chunks
@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--measured-on",
         metavar="NAME",
         type=word,
-        help="what the card calls the points of --metrics",
+        help="what the card calls the points of --metrics; the name of their file by default",
     )
 
 
@@ -118,10 +118,16 @@ def run_command(arguments: argparse.Namespace) -> int:
 def _write_card(arguments: argparse.Namespace) -> int:
     """Write the card, and return the exit code."""
     _check_card(arguments)
-    metrics = None if arguments.metrics is None else read_metrics(arguments.metrics, [*ON_HUBS])
+    measured = None if arguments.metrics is None else read_metrics(arguments.metrics, [*ON_HUBS])
     folder = ModelFolder.open(arguments.model, verify=arguments.verify)
     folder.check_arrays()  # names in what is damaged would be others
-    card = model_card(Predictor.from_folder(folder), folder, metrics, arguments.measured_on)
+    if measured is not None and measured.model_checksum not in {None, folder.checksum}:
+        warning(
+            f"{source_name(arguments.metrics)} was measured with another model, or before labels "
+            f"of this one were changed. Measure anew: longtail evaluate {arguments.model} TEST "
+            "--json FILE"
+        )
+    card = model_card(Predictor.from_folder(folder), folder, measured, arguments.measured_on)
     write_text(arguments.card, card)
     if not is_stdout(arguments.card):
         notice(f"The card is {arguments.card}.")
@@ -176,8 +182,9 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
         counts.append(f"{learner.dimension} dimensions{stored}")
     if len(learners) > 1:
         counts.append(f"{len(learners)} learners")
+    trained = f", trained on {counted(facts['n_points'], 'point')}" if "n_points" in facts else ""
     result(
-        f"{facts['recipe']}, trained on {counted(facts['n_points'], 'point')} ({kind}): "
+        f"{facts.get('recipe', 'made by hand')}{trained} ({kind}): "
         f"{', '.join(counts)}{_told_text(facts.get('n_set_aside', 0))}"
         f"{changes_text(facts.get('label_changes', {}))}"
     )
@@ -193,8 +200,10 @@ def _told_text(n_pairs: int) -> str:
 
 
 def _show_settings(facts: dict[str, Any]) -> None:
-    """Show the hyper-parameters."""
-    _section("Settings", "\n".join(f"{key} = {value}" for key, value in facts["settings"].items()))
+    """Show the hyper-parameters; a model made by hand may have none."""
+    settings = facts.get("settings")
+    if settings:
+        _section("Settings", "\n".join(f"{key} = {value}" for key, value in settings.items()))
 
 
 def _show_search(model: Predictor) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from longtail.amounts import counted
 from longtail.cli.output import table
+from longtail.evaluation import n_train_points_of
 from longtail.metrics import by_frequency_quantile
 from longtail.metrics.hits import USUAL_PLACES, USUAL_RECALL_PLACES
 from longtail.report.rows import (
@@ -82,7 +83,7 @@ def labels_by_frequency(
         truth,
         FREQUENCY_K,
         train_label_counts=model.train_label_counts,
-        n_train_points=model.description["n_points"],
+        n_train_points=n_train_points_of(model),
         n_bins=min(N_BINS, truth.shape[1]),
         propensity=propensity,
     )

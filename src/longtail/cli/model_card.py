@@ -25,6 +25,7 @@ from longtail.scorers.inner_transformers import transformers_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from longtail.cli.metrics_file import MeasuredMetrics
     from longtail.model_folder import ModelFolder
     from longtail.predictor import Predictor
 
@@ -48,7 +49,7 @@ _UNFITTED = (Calibration(), Calibration(of_shares=True))
 def model_card(
     model: Predictor,
     folder: ModelFolder,
-    metrics: Mapping[str, float] | None = None,
+    measured: MeasuredMetrics | None = None,
     test_name: str | None = None,
 ) -> str:
     """Return the card of a model: what its folder and measurements tell, and nothing else.
@@ -58,10 +59,10 @@ def model_card(
     model : Predictor
     folder : ModelFolder
         That of the model.
-    metrics : mapping of str to float, optional
-        In percent, with all of `ON_HUBS` among them.
+    measured : MeasuredMetrics, optional
+        With all of `ON_HUBS` among its metrics.
     test_name : str, optional
-        What the points are called that these were measured on.
+        What the points are called that these were measured on; the name of their file by default.
 
     Examples
     --------
@@ -79,18 +80,20 @@ def model_card(
     ['# cars', '## How to ask it', '## Probabilities']
     """
     name = resolved(folder.path).name or "model"
+    if measured is not None and test_name is not None:
+        measured = measured._replace(test_name=test_name)
     sections = {
         "How to ask it": _how_to_ask(model, name),
         "Probabilities": _probabilities(model),
         "Labels": _labels(model),
-        "Evaluation": "" if metrics is None else _evaluation(metrics, test_name),
+        "Evaluation": "" if measured is None else _evaluation(measured),
         "Training": _training(model, folder),
         "Files": _files(folder),
         "Limits": _limits(model),
     }
     return "\n\n".join(
         [
-            front_matter(_facts_for_hubs(model, name, metrics, test_name)),
+            front_matter(_facts_for_hubs(model, name, measured)),
             f"# {escaped(name)}",
             _summary(model),
             *(f"## {title}\n\n{body}" for title, body in sections.items() if body),
@@ -99,7 +102,7 @@ def model_card(
 
 
 def _facts_for_hubs(
-    model: Predictor, name: str, metrics: Mapping[str, float] | None, test_name: str | None
+    model: Predictor, name: str, measured: MeasuredMetrics | None
 ) -> dict[str, Any]:
     """Return the front matter, with metrics in the form that hubs call ``model-index``."""
     recipe = model.description.get("recipe")
@@ -108,17 +111,18 @@ def _facts_for_hubs(
         "pipeline_tag": _task(model),
         "tags": ["extreme-multi-label-classification", *([recipe] if recipe else [])],
     }
-    if metrics is None:
+    if measured is None:
         return facts
-    measured = {
+    test_name = measured.test_name
+    told = {
         "task": {"type": _task(model)},
         "dataset": {"type": _identifier(test_name), "name": test_name or _UNNAMED},
         "metrics": [
-            {"type": kind, "name": metric, "value": round(metrics[metric], 4)}
+            {"type": kind, "name": metric, "value": round(measured.metrics[metric], 4)}
             for metric, kind in ON_HUBS.items()
         ],
     }
-    return facts | {"model-index": [{"name": name, "results": [measured]}]}
+    return facts | {"model-index": [{"name": name, "results": [told]}]}
 
 
 def _task(model: Predictor) -> str:
@@ -228,16 +232,24 @@ def _labels(model: Predictor) -> str:
     return f"{said} The most frequent:\n\n{table(['label', 'training points'], rows)}"
 
 
-def _evaluation(metrics: Mapping[str, float], test_name: str | None) -> str:
+def _evaluation(measured: MeasuredMetrics) -> str:
     """Return what was measured, and what it means."""
-    measured = table(*rows_of_metrics(metrics))
+    found = table(*rows_of_metrics(measured.metrics))
     return (
-        f"In percent, on {escaped(test_name or _UNNAMED)}:\n\n{measured}\n\n"
+        f"In percent, on {_points(measured)}:\n\n{found}\n\n"
         "P@k is the share of the first k labels that are right, and nDCG@k the same with more "
         "weight on the first of them; PSP@k and PSnDCG@k give more to rare labels. R@k is the "
         "share of a point's labels that are among the first k, and coverage@k that of all labels "
         "which are among the first k of any point that has them."
     )
+
+
+def _points(measured: MeasuredMetrics) -> str:
+    """Return what the points are called, and how many they were, as far as either is known."""
+    name, n_points = measured.test_name, measured.n_points
+    if n_points is None:
+        return escaped(name or _UNNAMED)
+    return f"{escaped(name)}, {counted(n_points, 'point')}" if name else counted(n_points, "point")
 
 
 def _training(model: Predictor, folder: ModelFolder) -> str:

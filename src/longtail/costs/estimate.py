@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ from longtail.data.point_input import InputKind, words_in_table
 from longtail.data.text_column import NO_TEXTS
 from longtail.data.token_counts import document_frequencies, kinds_of
 from longtail.data.vectorizer import TextVectorizer, TokenKind
+from longtail.data.word_vectors import size_of_file
 from longtail.estimators.holding_out import can_hold_out
 from longtail.estimators.text_traits import sample_of
 from longtail.estimators.vocabulary import WORDS, label_texts_of, vectorizer_for, vocabulary_texts
@@ -25,6 +26,7 @@ from longtail.training.threads import torch_threads, training_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from longtail.data.dataset import Dataset
     from longtail.data.text_column import TextColumn
@@ -91,6 +93,9 @@ class Workload:
         Whether points are held out, if the recipe wants some of so many.
     is_unspaced : bool
         Whether the texts are in scripts without spaces between words.
+    n_known_words, n_numbers : int
+        Words of the texts that word vectors are read of, at most, and numbers of such a vector; 0
+        where training starts from none.
 
     Examples
     --------
@@ -114,6 +119,8 @@ class Workload:
     n_ordered_words: int | None = None
     holds_out: bool = True
     is_unspaced: bool = False
+    n_known_words: int = 0
+    n_numbers: int = 0
 
     @property
     def n_trained_labels(self) -> int:
@@ -132,6 +139,13 @@ class Workload:
         n_different: float = max(self.n_label_pairs / n_labels, 1.0) ** SAME_TOKENS
         of_point = self.n_nonzero / self.n_points
         return n_labels * min(of_point * n_different, float(self.n_features))
+
+    def known_words(self, dimension: int) -> float:
+        """Return the bytes of word vectors while a table of such vectors of tokens starts there.
+
+        They are there as read, of unit length, and turned into numbers of the table.
+        """
+        return 4.0 * self.n_known_words * (2 * self.n_numbers + dimension)
 
     def n_held_out(self, settings: LabelEstimator) -> float:
         """Return about how many points a recipe with such settings holds out."""
@@ -314,6 +328,8 @@ class _Bags(NamedTuple):
     n_word_entries: int
     n_label_entries: int
     n_ordered_words: int | None = None
+    n_known_words: int = 0
+    n_numbers: int = 0
 
 
 def _bags_of_texts(dataset: Dataset, settings: LabelEstimator) -> _Bags:
@@ -325,12 +341,14 @@ def _bags_of_texts(dataset: Dataset, settings: LabelEstimator) -> _Bags:
     if not keys.size:
         return _Bags(0, 0, 0, 0)
     n_word_entries = frequencies[kinds_of(keys) != TokenKind.CHARACTERS].sum()
+    known = vocabulary_texts(settings, dataset)
     return _Bags(
-        _n_features(vocabulary_texts(settings, dataset), vectorizer),
+        _n_features(known, vectorizer),
         int(frequencies.sum() / share),
         int(n_word_entries / share),
         _n_label_entries(dataset, settings, vectorizer.token_rules()),
         _n_ordered_words(texts, settings),
+        *_size_of_word_vectors(known, vectorizer, settings.word_vectors_file()),
     )
 
 
@@ -341,6 +359,17 @@ def _n_features(texts: TextColumn, vectorizer: TextVectorizer) -> int:
     growth = math.log2(n_tokens / n_of_half) if n_of_half else 1.0
     n_features = n_tokens * share ** -min(max(growth, 0.0), 0.9)
     return int(min(n_features, vectorizer.max_features or n_features))
+
+
+def _size_of_word_vectors(
+    texts: TextColumn, vectorizer: TextVectorizer, path: Path | None
+) -> tuple[int, int]:
+    """Count the words of texts that a file may have vectors of, and the numbers of one."""
+    if path is None:
+        return 0, 0
+    size = size_of_file(path)
+    n_words = _n_features(texts, replace(vectorizer, word_ngrams=1, char_ngrams=None))
+    return min(n_words, n_words if size.n_words is None else size.n_words), size.n_numbers
 
 
 def _n_kept(texts: TextColumn, vectorizer: TextVectorizer) -> int:

@@ -23,9 +23,15 @@ __all__ = ["LongtailCosts"]
 BAG_OF_HALVES = 5e-10  # an entry of a point or of a label's text, times the dimension
 # The same where the vectors of all tokens stay near the processor; and bytes: up to which they all
 # do, and from which on hardly any.
-BAG_NEARBY, NEARBY, FAR = 2.75e-10, 8e6, 64e6
+BAG_NEARBY, NEARBY, FAR = 1.4e-10, 8e6, 64e6
 ENTRY = 4e-8  # such an entry, laid out by its token
 LOGIT_AND_SLOPE = 8e-9  # of one logit, and whether the slope is one of those passed back
+# A slope that is passed back to its point and its label, times the dimension; and about how many
+# there are for a true label: 8 to 9 on bibtex and delicious, 3 to 6 of texts.
+SLOPE, SLOPES_OF_TRUE = 1.35e-10, 9
+# A point or a label of a batch, times the dimension: made a unit vector, and that passed back.
+ROW = 2.9e-9
+BATCH = 1.1e-3  # what Python and numpy do around a batch, on one thread
 LEAST_DISTINCT = 0.4  # least share of the true labels of a batch that are distinct
 OF_BEGINNINGS = 1.6  # the entries of words and of their beginnings, over those of words
 INDEX_VECTOR, INDEX_NUMBER = 4.8e-5, 4.3e-8  # putting a vector into a graph; a number of it
@@ -128,9 +134,13 @@ class LongtailCosts:
         n_entries = w.n_nonzero + n_batches * pool * w.n_label_entries / max(w.n_labels, 1)
         bags = n_entries * (D * self._bag_of_halves(w) + ENTRY) / machine.n_threads
         n_logits = w.n_points * pool
-        # Slopes are passed back by sums of a few rows, which next to the bags cost nothing.
+        n_slopes = w.n_points * min(SLOPES_OF_TRUE * w.n_label_pairs / w.n_points, pool)
+        n_rows = w.n_points + n_batches * pool * (1 + bool(w.n_label_entries))
+        # Where points have few entries and many labels, these cost more than the bags.
+        vectors = D * (n_slopes * SLOPE + n_rows * ROW)
         products = 2 * n_logits * D / machine.rate
-        return bags + products + n_logits * LOGIT_AND_SLOPE / machine.n_threads
+        around = n_batches * BATCH
+        return bags + products + around + (n_logits * LOGIT_AND_SLOPE + vectors) / machine.n_threads
 
     def _around_epochs(self, w: Workload, machine: Machine) -> float:
         """Return the seconds of encoding: of points before and after, of label texts after."""
@@ -144,16 +154,22 @@ class LongtailCosts:
         return BAG_NEARBY + farness * (BAG_OF_HALVES - BAG_NEARBY)
 
     def memory(self, workload: Workload) -> float:
-        """Return the bytes when vectors have been learnt, or when they are searched.
+        """Return the bytes when vectors start, when they have been learnt, or are searched.
 
-        At first there are tables, bags, points, and one batch. Later there are graphs, linear
-        classifiers and evidence, but vectors of tokens are stored.
+        At first there may be word vectors; then there are tables, bags, points, and one batch.
+        Later there are graphs, linear classifiers and evidence, but vectors of tokens are stored.
         """
         return max(
+            self._memory_of_start(workload),
             self._memory_of_space(workload),
             self._memory_of_search(workload),
             self._memory_of_linear(workload),
         )
+
+    def _memory_of_start(self, w: Workload) -> float:
+        """Return the bytes when vectors of tokens start from those of words: these, and bags."""
+        D, bags = self._space(w).dimension, 8 * (2 * w.n_nonzero + w.n_label_entries)
+        return PROCESS + OVER_KEPT * (w.known_words(D) + 2 * D * w.n_features + bags)
 
     def _memory_of_search(self, w: Workload) -> float:
         """Return the bytes while labels are linked: vectors, codes, edges, and lists of points."""

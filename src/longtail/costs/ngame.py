@@ -118,7 +118,10 @@ class NGAMECosts:
         points = n_copies * 4 * D * w.n_points
         batch = 3 * 4 * settings.batch_size_for(w.n_points) * self._hard_pool(w)
         views = 4 * n_held_out * self._n_candidates(w) * N_VIEWS
-        return weights + WITH_TORCH + OVER_KEPT * (tables + bags + points + batch + views)
+        # Word vectors are gone before there is more than the table that starts near them.
+        start = w.known_words(D) + 2 * D * w.n_features
+        trained = tables + points + batch + views
+        return weights + WITH_TORCH + OVER_KEPT * (bags + max(start, trained))
 
     def _reading(self, w: Workload, machine: Machine, n_trained: float) -> float:
         """Return the seconds of a transformer: all once, and as many as it is trained on."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["TokenDirections"]
+__all__ = ["DirectionsOfFile", "TokenDirections"]
 
 LEAST_FOUND = 0.1  # of the words of texts: fewer are those that languages share
 NOISE = 1e-6  # a length up to which a row points nowhere: it is what rounding left of zeros
@@ -103,6 +103,46 @@ class TokenDirections:
     def directions(self, start: int, stop: int) -> Floats:
         """Return unit rows of some tokens, and zeros where nothing is known of one."""
         return _unit(self.of_words[start:stop] @ self.vectors)
+
+
+class DirectionsOfFile:
+    r"""Directions that are read from a file at once, and held until they are taken.
+
+    A training takes them for its first token table alone, and then has their memory for itself.
+
+    Parameters
+    ----------
+    vectorizer : TextVectorizer
+    path : str or Path
+        A file of word vectors.
+
+    Raises
+    ------
+    InputError, DataFormatError
+        See `TokenDirections.of`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail.data.token_directions import DirectionsOfFile
+    >>> from longtail.data.vectorizer import TextVectorizer
+    >>> known = TextVectorizer(min_df=1).fit(["red wine", "white wine"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "words.vec")
+    ...     _ = path.write_text("red 1 0\nwine 0 1\n")
+    ...     DirectionsOfFile(known, path).taken().vectors.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    def __init__(self, vectorizer: TextVectorizer, path: str | Path) -> None:
+        self._vectorizer, self._path = vectorizer, path
+        self._held: TokenDirections | None = TokenDirections.of(vectorizer, path)
+
+    def taken(self) -> TokenDirections:
+        """Return the directions, which are not held any more: whoever asks again reads again."""
+        taken = self._held or TokenDirections.of(self._vectorizer, self._path)
+        self._held = None
+        return taken
 
 
 def _centred(vectors: Floats) -> Floats:

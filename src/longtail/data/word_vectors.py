@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["WordVectors", "check_word_vectors", "read_word_vectors"]
+__all__ = ["FileSize", "WordVectors", "check_word_vectors", "read_word_vectors", "size_of_file"]
 
 LEAST_NUMBERS = 2  # of a vector: a line of a word and one number is a count, or a header
 _MODEL_OF_FASTTEXT = b"\xba\x16\x4f\x2f"
@@ -41,6 +41,21 @@ class WordVectors(NamedTuple):
 
     words: list[str]
     vectors: NDArray[np.float32]
+
+
+class FileSize(NamedTuple):
+    """How large a file of word vectors is.
+
+    Attributes
+    ----------
+    n_words : int or None
+        None if its first line does not say it.
+    n_numbers : int
+        Of a vector; 0 if there is none.
+    """
+
+    n_words: int | None
+    n_numbers: int
 
 
 def check_word_vectors(path: str | Path) -> None:
@@ -67,6 +82,33 @@ def check_word_vectors(path: str | Path) -> None:
     else:
         problem = f"which is not there. Check the path; nothing is downloaded.{about_home(path)}"
     raise InputError(f"`word_vectors` names {path}, {problem}")
+
+
+def size_of_file(path: str | Path) -> FileSize:
+    r"""Return what the first lines of a file tell of its size.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be opened.
+    DataFormatError
+        If it is a model of fastText.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail.data.word_vectors import size_of_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "words.vec")
+    ...     _ = path.write_text("wine 0.5 1 2\n")
+    ...     size_of_file(path)
+    FileSize(n_words=None, n_numbers=3)
+    """
+    _, first = next(iter(numbered_lines(path)), (1, b""))
+    if _is_header(first):
+        return FileSize(*map(int, first.split()))
+    _, line = next(_lines_of_words(path), (1, b"none"))
+    return FileSize(None, len(line.split()) - 1)
 
 
 def read_word_vectors(path: str | Path, wanted: Collection[str]) -> WordVectors:
@@ -102,7 +144,8 @@ def read_word_vectors(path: str | Path, wanted: Collection[str]) -> WordVectors:
     ...     read_word_vectors(path, {"wine", "boat"})
     WordVectors(words=['wine'], vectors=array([[0.5, 1. ]], dtype=float32))
     """
-    found: dict[str, NDArray[np.float32]] = {}
+    found: dict[str, None] = {}
+    numbers = bytearray()  # of all: arrays of their own would leave holes where they were
     n_numbers, n_words, first_word = 0, 0, ""
     for number, line in _lines_of_words(path):
         name = line.split(None, 1)[0]
@@ -114,9 +157,10 @@ def read_word_vectors(path: str | Path, wanted: Collection[str]) -> WordVectors:
         n_words += 1
         word = _folded(name)
         if word in wanted and word not in found and not _is_phrase(line, n_numbers):
-            found[word] = _numbers_of(line, n_numbers, path, number)
+            numbers += _numbers_of(line, n_numbers, path, number).tobytes()
+            found[word] = None
     if found:
-        return WordVectors(list(found), np.array(list(found.values()), np.float32))
+        return WordVectors([*found], np.frombuffer(numbers, np.float32).reshape(-1, n_numbers))
     if not n_words:
         raise DataFormatError(f"There is no word in it. {_AS_TEXT}", path=path)
     raise InputError(

@@ -26,7 +26,7 @@ from longtail.data.from_python import (
 )
 from longtail.data.point_input import PointInput
 from longtail.data.text_column import NO_TEXTS
-from longtail.data.token_directions import TokenDirections
+from longtail.data.token_directions import DirectionsOfFile
 from longtail.data.vectorizer import TextVectorizer
 from longtail.data.word_vectors import check_word_vectors
 from longtail.errors import InputError, interruptible
@@ -420,7 +420,7 @@ class LabelEstimator(AnsweringEstimator):
                 "`word_vectors` tells of words, but these points have ready-made features, not "
                 "texts. Leave it out, or pass texts."
             )
-        return encoded._replace(directions=TokenDirections.of(vectorizer, file))
+        return encoded._replace(directions=DirectionsOfFile(vectorizer, file))
 
     def min_df_for(self, n_points: int) -> int | tuple[int, int, int]:
         """Return in how many texts a token must be to be kept, for so many training points."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from longtail.data.dataset import Dataset
     from longtail.data.text_column import TextColumn
-    from longtail.data.token_directions import TokenDirections
+    from longtail.data.token_directions import DirectionsOfFile
     from longtail.estimators.estimator import LabelEstimator
 
 __all__ = [
@@ -198,14 +198,14 @@ class Encoded(NamedTuple):
         What made them of texts; None where they came as features.
     label_features : csr_array of float32 (n_labels, n_features) or None
         Those of the labels' texts, where the recipe reads any.
-    directions : TokenDirections or None
+    directions : DirectionsOfFile or None
         Where tokens point by word vectors, if a file of these was named.
     """
 
     features: csr_array
     vectorizer: TextVectorizer | None = None
     label_features: csr_array | None = None
-    directions: TokenDirections | None = None
+    directions: DirectionsOfFile | None = None
 
 
 def known_and_encoded(settings: LabelEstimator, dataset: Dataset) -> Encoded:

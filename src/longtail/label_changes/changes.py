@@ -193,8 +193,8 @@ def _changeable(model: Predictor) -> ChangeableScorer:
         )
     raise InputError(
         "Only the labels of a model of the default recipe, dexa, ngame or siamesexml can be "
-        f"changed without training; this one is of {model.description.get('recipe')}. Train it "
-        "again, or, to leave labels out of answers, pass `masked` to predict."
+        f"changed without training; this one is of {model.description.get('recipe', 'none')}. "
+        "Train it again, or, to leave labels out of answers, pass `masked` to predict."
     )
 
 

@@ -103,7 +103,7 @@ class BagArchitecture:
             self.dimension,
             seed=run.seed_for("token vectors"),
             n_threads=run.n_threads,
-            toward=data.directions,
+            toward=data.directions.taken() if data.directions else None,
         )
         tensors = TokenTensors(tokens, run.torch_device)
         return BagNetwork(tensors, data, held_out, self.dropout)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.data.token_directions import TokenDirections
+    from longtail.data.token_directions import DirectionsOfFile
     from longtail.training.checkpoints import CheckpointFolder
 
     Ids = NDArray[np.int32]
@@ -64,7 +64,7 @@ class TrainingData(NamedTuple):
     in_part : TrainingData or None
         Where no points are held out, or those that are do not tell all: some of these, with a part
         of what they say. Of held-out points: fragments of some of them.
-    directions : TokenDirections or None
+    directions : DirectionsOfFile or None
         Where tokens point by word vectors that were learnt elsewhere.
 
     Examples
@@ -94,7 +94,7 @@ class TrainingData(NamedTuple):
     set_aside: csr_array | None = None
     unlabelled: TrainingData | None = None
     in_part: TrainingData | None = None
-    directions: TokenDirections | None = None
+    directions: DirectionsOfFile | None = None
 
     def bags(self) -> Bags:
         """Return the points as a scorer takes them."""
