@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from longtail import LongtailClassifier
+from longtail import Dataset, LongtailClassifier
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError, interruptible
 from longtail.training.threads import one_ahead
@@ -159,3 +159,34 @@ def test_another_failure_of_the_system_stays():
     assert isinstance(found.value.__cause__, ValueError)
     with pytest.raises(SystemError, match="an exception set"), interruptible():
         raise SystemError("f returned a result with an exception set")
+
+
+class Stages:
+    """A callback that keeps which stages began."""
+
+    def __init__(self):
+        self.begun = []
+
+    def on_stage(self, stage, seconds):
+        if seconds is None:
+            self.begun.append(stage)
+
+    def on_batch(self, stage, done, total, loss):
+        pass
+
+    def on_epoch(self, report):
+        pass
+
+
+@pytest.mark.parametrize(("n_threads", "times"), [(1, 2), (2, 1)])
+def test_a_blend_that_is_learnt_beside_nothing_is_a_stage_of_its_own(n_threads, times):
+    """Else nobody would be told of its time."""
+    texts, labels = zip(
+        *((f"{what} {i}", [what]) for i in range(40) for what in ("wine", "car")), strict=True
+    )
+    stages = Stages()
+    estimator = LongtailClassifier(dimension=8, epochs=1, held_out=0.5, n_threads=n_threads)
+    estimator.fit_dataset(Dataset.of(texts, labels), callbacks=[stages])
+    assert stages.begun.count("blend") == times
+    assert stages.begun[-1] == "blend"
+    assert ("blend" in stages.begun[: stages.begun.index("again: shared space")]) == (times == 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from longtail.blend.candidates import SearchSizes
     from longtail.blend.linear_source import Pieces
+    from longtail.blend.score_network import ScoreNetwork
     from longtail.blend.shared_space import LearntSpace, SharedSpace, SpaceTables
     from longtail.recipes.longtail import LongtailClassifier
     from longtail.scorers.calibration import Calibration
@@ -93,7 +95,7 @@ class LongtailTraining:
         scorer, tables = self._sources(space, data, n_asked=n_asked)
         with run.stage("evidence"):
             scorer, lesson, further = self._taught_by(scorer, data, held_out, n_asked)
-        learn_blend = partial(lesson.learn, scorer.tail_weights, run)
+        learn_blend = partial(self._blend_of, lesson, scorer.tail_weights)
         with meanwhile(learn_blend, run.n_threads) as blend:
             if tables is None:  # the sources do not learn again
                 scorer = _linked_also_by(scorer, held_out, run.n_threads)
@@ -108,6 +110,14 @@ class LongtailTraining:
                 compiled = CompiledScorer.of(scorer, storage, run.n_threads, is_last=True)
                 network, calibration = blend.result()
         return compiled.with_network(network).with_further_scales(*further), calibration
+
+    def _blend_of(
+        self, lesson: HeldOutLesson, tail_weights: NDArray[np.float32]
+    ) -> tuple[ScoreNetwork, Calibration]:
+        """Learn a blend: beside the sources' second training, or else in a stage of its own."""
+        is_alone = self.run.n_threads == 1
+        with self.run.stage("blend") if is_alone else nullcontext():
+            return lesson.learn(tail_weights, self.run)
 
     def _sources(
         self,
