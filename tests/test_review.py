@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,10 +11,11 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from longtail import Dataset, LongtailClassifier
+from longtail.data.blocks import points_of
 from longtail.errors import InputError
 from longtail.log import heard_by
 from longtail.recipes.parabel import Parabel
-from longtail.review import Findings, corrected, review_labels
+from longtail.review import Findings, corrected, findings, review_labels
 from longtail.review.doubts import doubts
 from longtail.review.opinions import N_FURTHER, N_PLACES, Opinions
 from small_wordnet import small_wordnet
@@ -78,9 +81,11 @@ def test_features_are_reviewed_too():
 
 
 def test_the_same_seed_finds_the_same():
-    dataset, _, _ = spoilt(small_wordnet(400, 1, n_labels=20)[0], 50)
+    dataset, _, _ = spoilt(small_wordnet(400, 1, n_labels=60)[0], 50)
     quick = LongtailClassifier(**QUICK)
     first, second = (review_labels(quick, dataset, n_parts=2) for _ in range(2))
+    assert len(first.missing.points)
+    assert len(first.doubtful.points)
     assert first.missing.points.tolist() == second.missing.points.tolist()
     assert first.doubtful.points.tolist() == second.doubtful.points.tolist()
 
@@ -96,8 +101,72 @@ def test_parts_are_told_and_the_estimator_stays_as_it_was():
 
 @pytest.mark.parametrize("n_parts", [1, 5, 2.0, True])
 def test_as_many_parts_as_make_no_sense_are_refused(n_parts):
-    with pytest.raises(InputError, match="from 2 to the number of points, 4"):
-        review_labels(LongtailClassifier(), Dataset.of(list("abcd"), [[0]] * 4), n_parts=n_parts)
+    dataset = Dataset.of(list("abcda"), [[0]] * 5)
+    with pytest.raises(InputError, match="from 2 to the number of different points, 4"):
+        review_labels(LongtailClassifier(), dataset, n_parts=n_parts)
+
+
+def queries():
+    """What a log tells: a query as several points, not all of which have all that was bought."""
+    texts, labels = [], []
+    for number in range(60):
+        kind = ("wine", "car", "tree")[number % 3]
+        both = [f"{kind}s", f"{kind} shop"]
+        texts += 3 * [f"{kind} {number}"]
+        labels += [both[:1], both, both]
+    return Dataset.of(texts, labels)
+
+
+def shops_missing_in(dataset):
+    """The points where a review says that a shop is missing."""
+    missing = review_labels(Parabel(n_threads=1), dataset).missing
+    names = map(dataset.label_space.name, missing.labels.tolist())
+    return {
+        point
+        for point, name in zip(missing.points.tolist(), names, strict=True)
+        if name.endswith("shop")
+    }
+
+
+def test_what_another_point_of_the_same_text_has_is_not_missing():
+    dataset = queries()
+    assert not shops_missing_in(dataset)
+    labels = dataset.labels.tolil()
+    labels[1], labels[2] = labels[0], labels[0]
+    bare = Dataset(dataset.texts, None, csr_array(labels.tocsr()), dataset.label_space)
+    assert shops_missing_in(bare) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("as_features", [False, True])
+def test_no_model_is_asked_of_a_text_that_it_has_learnt_from(as_features, monkeypatch):
+    dataset, learnt = queries(), []
+    if as_features:
+        numbers = np.repeat(np.arange(60), 3)
+        features = csr_array(np.eye(3)[numbers % 3] + numbers[:, np.newaxis] / 1000)
+        dataset = Dataset(None, features.astype(np.float32), dataset.labels, dataset.label_space)
+    fit = LongtailClassifier.fit_dataset
+
+    def recorded(self, part, **options):
+        learnt.append(part)
+        return fit(self, part, **options)
+
+    monkeypatch.setattr(LongtailClassifier, "fit_dataset", recorded)
+    review_labels(LongtailClassifier(**QUICK), dataset)
+    for part in learnt:
+        points = points_of(part) if not as_features else map(tuple, points_of(part).toarray())
+        counts = Counter(points)
+        assert len(counts) == 45  # of 60 texts
+        assert set(counts.values()) == {3}
+
+
+def test_parts_are_the_same_whatever_the_numbers_of_texts(monkeypatch):
+    """These are by hashes, which are other ones in each process."""
+    dataset = queries()
+    first = findings._parts(dataset, 4, random_state=0)
+    numbers = findings.numbers_of_points(dataset)
+    monkeypatch.setattr(findings, "numbers_of_points", lambda _: numbers.max() - numbers)
+    assert findings._parts(dataset, 4, random_state=0).tolist() == first.tolist()
+    assert np.bincount(first).tolist() == [45, 45, 45, 45]
 
 
 def test_no_findings_to_be_returned_are_refused():
@@ -172,5 +241,6 @@ def test_labels_are_put_in_and_taken_out():
     right = corrected(dataset, put_in, taken_out)
     assert list(right.label_lists()) == [[0, 1], [1], [0]]
     assert set(right.labels.data.tolist()) == {1}
+    assert right.labels.has_canonical_format
     assert list(dataset.label_lists()) == [[0], [0, 1], []]  # stays as it was
     assert list(corrected(dataset, NONE, NONE).label_lists()) == list(dataset.label_lists())

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.data.dataset import Dataset
+from longtail.data.rows import binary
 
 if TYPE_CHECKING:
     from longtail.review.findings import Findings
@@ -22,7 +23,8 @@ def corrected(dataset: Dataset, missing: Findings, doubtful: Findings) -> Datase
     ----------
     dataset : Dataset
     missing, doubtful : Findings
-        Those of a review, or some of these.
+        Those of a review, or some of these. What is there, or is not there, already, stays so; a
+        pair that is in both is taken out.
 
     Examples
     --------
@@ -36,16 +38,12 @@ def corrected(dataset: Dataset, missing: Findings, doubtful: Findings) -> Datase
     [[0], [1]]
     """
     shape = dataset.labels.shape
-    labels = dataset.labels + _pairs(missing, shape)
-    labels = labels - labels.multiply(_pairs(doubtful, shape))
-    labels.eliminate_zeros()
-    labels.data[:] = 1
-    return Dataset(dataset.texts, dataset.features, csr_array(labels), dataset.label_space)
+    labels = binary(dataset.labels + _pairs(missing, shape))
+    labels = binary(labels - labels.multiply(_pairs(doubtful, shape)))
+    return Dataset(dataset.texts, dataset.features, labels, dataset.label_space)
 
 
 def _pairs(findings: Findings, shape: tuple[int, int]) -> csr_array:
     """Return the pairs as a matrix of ones."""
     ones = np.ones(len(findings.points), np.float32)
-    pairs = csr_array((ones, (findings.points, findings.labels)), shape=shape)
-    pairs.data[:] = 1
-    return pairs
+    return binary(csr_array((ones, (findings.points, findings.labels)), shape=shape))

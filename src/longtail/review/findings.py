@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from longtail.data.csr import rows_of_entries
+from longtail.data.pair_table import numbers_of_points
 from longtail.errors import InputError
 from longtail.log import LOG
 from longtail.metrics.hits import is_whole
@@ -79,16 +80,17 @@ def review_labels(
 ) -> LabelReview:
     """Find labels of a training set that may be missing or wrong.
 
-    The points are parted at random. Each part is asked of a model that was trained on the others,
-    so it takes as many trainings as there are parts. What was found is for a person to judge: rare
-    right labels are among the doubtful, and labels that are right but not wanted among the missing.
+    The points are parted at random, those of the same text together. Each part is asked of a model
+    that was trained on the others, so it takes as many trainings as there are parts. What was found
+    is for a person to judge: rare right labels are among the doubtful, and labels that are right
+    but not wanted among the missing.
 
     Parameters
     ----------
     estimator : LabelEstimator
         Any recipe; a copy of it is trained. Its `random_state` also parts the points.
     dataset : Dataset
-        One row a point: see `longtail.data.copies.points_of_rows`.
+        A label that another point of the same text has is not called missing.
     n_parts : int
         2 or more. With more, models learn from more of the data.
     most : int
@@ -103,7 +105,7 @@ def review_labels(
     Raises
     ------
     InputError
-        If there are fewer points than parts, or the data cannot be learnt from.
+        If there are fewer different points than parts, or the data cannot be learnt from.
 
     Examples
     --------
@@ -121,9 +123,9 @@ def review_labels(
     >>> [dataset.texts[point] for point in review.missing.points]
     ['car of 1982']
     """
-    _check(dataset.n_points, n_parts, most)
+    _check_most(most)
+    part_of = _parts(dataset, n_parts, estimator.random_state)
     opinions = Opinions.of(dataset)
-    part_of = np.random.default_rng(estimator.random_state).permutation(dataset.n_points) % n_parts
     for part in range(n_parts):
         LOG.info("part %d of %d", part + 1, n_parts)
         learner = replace(estimator)
@@ -132,15 +134,30 @@ def review_labels(
     return LabelReview(_missing(opinions, most), _doubtful(opinions, most), opinions.best)
 
 
-def _check(n_points: int, n_parts: int, most: int) -> None:
-    """Refuse numbers that nothing can be done with."""
-    if not is_whole(n_parts) or not 2 <= n_parts <= n_points:
-        raise InputError(
-            f"n_parts must be a whole number from 2 to the number of points, {n_points:,}, got "
-            f"{n_parts!r}: each part is asked of a model that was trained on the others."
-        )
+def _check_most(most: int) -> None:
+    """Refuse numbers of findings that there cannot be."""
     if not is_whole(most) or most < 1:
         raise InputError(f"most must be a whole number, 1 or more, got {most!r}.")
+
+
+def _parts(dataset: Dataset, n_parts: int, random_state: int) -> NDArray[np.int64]:
+    """Return the part of each point, drawn; the same for all of the same text or features.
+
+    Else a model that has learnt from one of these would know the other by heart, errors included.
+    """
+    text_of = numbers_of_points(dataset)
+    _, first_points = np.unique(text_of, return_index=True)
+    n_texts = len(first_points)
+    if not is_whole(n_parts) or not 2 <= n_parts <= n_texts:
+        raise InputError(
+            f"n_parts must be a whole number from 2 to the number of different points, "
+            f"{n_texts:,}, got {n_parts!r}: each part is asked of a model that was trained on the "
+            "others."
+        )
+    drawn: NDArray[np.int64] = np.random.default_rng(random_state).permutation(n_texts) % n_parts
+    parts = np.empty_like(drawn)
+    parts[np.argsort(first_points)] = drawn  # in an order that is every run's, as numbers are not
+    return parts[text_of]
 
 
 def _missing(opinions: Opinions, most: int) -> Findings:

@@ -10,6 +10,8 @@ from scipy.sparse import csr_array
 
 from longtail.data.blocks import POINTS_AT_ONCE, points_of
 from longtail.data.csr import rows_of_entries
+from longtail.data.pair_table import numbers_of_points
+from longtail.data.rows import binary
 from longtail.evaluation import answers_to
 from longtail.metrics import set_aside
 from longtail.metrics.hits import find_hits
@@ -35,17 +37,20 @@ class Opinions:
     Parameters
     ----------
     dataset : Dataset
+    given : csr_array (n_points, n_labels)
+        One where a point has a label, or another point of the same text or features has it.
     places : int32 (n_pairs,)
         Where each label of each point is in its answers, from 0, in the order of
         ``dataset.labels.indices``; `N_PLACES` where it is not in them.
     probabilities : float32 (n_pairs,)
         Of these labels; 0 where they are not in the answers.
     are_judged : bool (n_pairs,)
-        Whether the model could know: the point was answered, and other points have the label.
+        Whether the model could know: the point was answered, and points that it has learnt from
+        have the label.
     best : int32 (n_points, 3)
         The best answers, padded with -1.
     further, further_probabilities : int32 and float32 (n_points, 5)
-        The best answers that the point has not as labels, padded with -1 and 0.
+        The best answers that are not `given`, padded with -1 and 0.
 
     Examples
     --------
@@ -62,6 +67,7 @@ class Opinions:
     """
 
     dataset: Dataset
+    given: csr_array
     places: NDArray[np.int32]
     probabilities: NDArray[np.float32]
     are_judged: NDArray[np.bool_]
@@ -75,6 +81,7 @@ class Opinions:
         n_points, n_pairs = dataset.n_points, dataset.labels.nnz
         return cls(
             dataset,
+            given=_given(dataset),
             places=np.full(n_pairs, N_PLACES, np.int32),
             probabilities=np.zeros(n_pairs, np.float32),
             are_judged=np.zeros(n_pairs, np.bool_),
@@ -93,34 +100,43 @@ class Opinions:
         rows : int64 (n,)
         """
         asked, is_known = self.dataset.take(rows), model.train_label_counts > 0
+        pairs = _numbered(self.dataset.labels)[rows]
         start = 0
         for ids, probabilities in answers_to(model, points_of(asked), N_PLACES, None):
-            here = rows[start : start + POINTS_AT_ONCE]
-            self._keep(here, ids, probabilities, is_known)
+            here = slice(start, start + POINTS_AT_ONCE)
+            self._keep_places(asked.labels[here], pairs[here].data, ids, probabilities, is_known)
+            self._keep_best(rows[here], ids, probabilities)
             start += len(ids)
 
-    def _keep(
+    def _keep_places(
         self,
-        rows: NDArray[np.int64],
+        labels: csr_array,
+        pairs: NDArray[np.int64],
         ids: Integers,
         probabilities: Floats,
         is_known: NDArray[np.bool_],
     ) -> None:
-        """Keep what was answered to some points."""
-        labels = self.dataset.labels[rows]
-        pairs = _numbered(self.dataset.labels)[rows].data
-        hits = find_hits(ids, labels, ids.shape[1])
+        """Keep where the labels of some points are in their answers; `pairs` are their numbers."""
+        hits = find_hits(ids, labels, N_PLACES)
         found = pairs[_entries_of(hits, labels)]
         self.places[found] = hits.ranks
         self.probabilities[found] = probabilities[hits.points, hits.ranks]
         is_answered = ids[:, 0] >= 0
         self.are_judged[pairs] = is_answered[rows_of_entries(labels)] & is_known[labels.indices]
-        n_shown = min(ids.shape[1], N_SHOWN)
-        self.best[rows, :n_shown] = ids[:, :n_shown]
-        left, how_probable = set_aside(ids, probabilities, labels)
-        n_left = min(ids.shape[1], N_FURTHER)
-        self.further[rows, :n_left] = left[:, :n_left]
-        self.further_probabilities[rows, :n_left] = np.maximum(how_probable[:, :n_left], 0)
+
+    def _keep_best(self, rows: NDArray[np.int64], ids: Integers, probabilities: Floats) -> None:
+        """Keep the best answers to some points, and the best that they have not."""
+        self.best[rows] = ids[:, :N_SHOWN]
+        left, how_probable = set_aside(ids, probabilities, self.given[rows])
+        self.further[rows] = left[:, :N_FURTHER]
+        self.further_probabilities[rows] = np.maximum(how_probable[:, :N_FURTHER], 0)
+
+
+def _given(dataset: Dataset) -> csr_array:
+    """Return the labels that a point, or another of the same text or features, has."""
+    text_of, every = numbers_of_points(dataset), np.arange(dataset.n_points)
+    rows_of = csr_array((np.ones(len(every), np.float32), (text_of, every)))
+    return binary(rows_of @ dataset.labels)[text_of]
 
 
 def _numbered(labels: csr_array) -> csr_array:
