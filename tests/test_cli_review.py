@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -82,6 +83,11 @@ def test_what_is_left_of_it_puts_the_labels_right(train, reviewed, capsys, tmp_p
     assert names_of(after)[WRONG] == {"drink", "vehicle"}
 
 
+def rows_in(path):
+    lines = Path(path).read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines if line]
+
+
 def names_of(dataset):
     return [set(map(dataset.label_space.name, labels)) for labels in dataset.label_lists()]
 
@@ -107,6 +113,7 @@ def test_a_spreadsheets_semicolons_and_cells_of_one_line_are_read(train, capsys,
 def test_it_writes_json_lines_to_standard_output_and_nothing_else(train, capsys):
     code, out, _ = run(capsys, "review", train, "--output", "-", *SMALL)
     assert code == 0
+    assert out
     assert all(json.loads(line)["kind"] for line in out.splitlines())
 
 
@@ -117,13 +124,25 @@ def test_without_an_output_it_shows_the_surest(train, capsys):
     assert "--apply" not in out
 
 
-def test_clean_labels_leave_nothing_to_do(capsys, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("review.csv", "kind,point,text,label,probability,answers,label_id\n"),
+        ("review.jsonl", ""),
+        ("-", ""),
+    ],
+)
+def test_clean_labels_leave_nothing_to_do(name, content, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     rows = [{"text": f"red wine of {year}", "labels": ["drink"]} for year in range(1960, 2000)]
     train = write_lines(tmp_path / "train.jsonl", map(json.dumps, rows))
-    output = tmp_path / "review.csv"
-    code, out, _ = run(capsys, "review", train, "--output", output, *SMALL)
+    code, out, _ = run(capsys, "review", train, "--output", name, *SMALL)
     assert code == 0
-    assert out.splitlines() == ["0 labels may be missing.", "0 labels may be wrong."]
+    if name == "-":
+        assert out == content
+    else:
+        assert out.splitlines() == ["0 labels may be missing.", "0 labels may be wrong."]
+        assert (tmp_path / name).read_text() == content
 
 
 def test_matrices_have_no_texts_to_show(capsys, tmp_path):
@@ -143,23 +162,28 @@ def test_what_cannot_be_done_is_refused_before_the_work(train, capsys, tmp_path)
     assert "--parts 1" in refused(capsys, "review", train, "--parts", "1")
     assert "--most 0" in refused(capsys, "review", train, "--most", "0")
     assert "Name a file for them" in refused(capsys, "review", train, "--apply", train)
-    said = refused(capsys, "review", train, "--output", tmp_path / "review.parquet")
-    assert "is written as CSV, TSV or JSON lines" in said
+    for name in ("review.parquet", "review.PARQUET", "review.xlsx", "review.npz", "review.zip"):
+        said = refused(capsys, "review", train, "--output", tmp_path / name)
+        assert "what a review finds is written as CSV, TSV or JSON lines" in said
     said = refused(capsys, "review", train, "--output", train)
     assert "is read by this command and would be lost" in said
     assert "epochs is a setting of the recipe" in refused(capsys, "review", train, "--epochs", "3")
     said = refused(capsys, "review", train, "--parts", "81", *SMALL)
-    assert "from 2 to the number of points, 80, got 81" in said
+    assert "from 2 to the number of different points, 80, got 81" in said
 
 
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"point": 3}, "Point 3 and the label 'vehicle', 1, are not those of the training set"),
-        ({"point": 80}, "are not those of the training set"),
-        ({"point": -1}, "are not those of the training set"),
-        ({"label": "drink"}, "are not those of the training set"),
-        ({"label_id": 2}, "are not those of the training set"),
+        (
+            {"point": 3},
+            "whose point 3 is 'old car on a road 1961' and not 'old car on a road 1963'",
+        ),
+        ({"point": 80}, "which has 80 points, and none is number 80"),
+        ({"point": -1}, "which has 80 points, and none is number -1"),
+        ({"label": "drink"}, "whose label 1 is 'vehicle' and not 'drink'"),
+        ({"label_id": 2}, "which has 2 labels, and none is number 2"),
+        ({"kind": "doubtful"}, "puts the label 'vehicle' in, and one that takes it out"),
         ({"kind": "perhaps"}, "The row is not one of a review (Invalid enum value 'perhaps'"),
         ({"point": "many"}, "The row is not one of a review (Expected `int`"),
         ({"label": None}, "The row is not one of a review (Expected `str`"),
@@ -187,3 +211,166 @@ def test_lines_that_are_no_json_are_refused(train, capsys, tmp_path):
     path = write_lines(tmp_path / "review.jsonl", ["old car on a road 1963"])
     told = refused(capsys, "review", train, "--apply", path, "--output", tmp_path / "out.jsonl")
     assert "line 1: The row is not one of a review" in told
+
+
+def test_lines_of_another_encoding_are_refused(train, capsys, tmp_path):
+    path = tmp_path / "review.jsonl"
+    path.write_bytes('{"kind": "missing", "point": 7, "label": "v\xe9hicle"}'.encode("latin-1"))
+    told = refused(capsys, "review", train, "--apply", path, "--output", tmp_path / "out.jsonl")
+    assert "line 1: The line is not UTF-8" in told
+
+
+ROW = f"missing,{WRONG},old car on a road 1963,vehicle,1"
+HEADER = "kind,point,text,label,label_id"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"{HEADER}\n{ROW}\n",
+        f"\ufeff{HEADER}\r\n{ROW}\r\n",
+        f"{HEADER.replace(',', ' ,').title()}\n{ROW}\n",
+        f"\n,,,,\n{HEADER}\n,,,,\n{ROW}\n\n",
+        f"label_id,kind,point,label\n1,missing,{WRONG},vehicle\n",
+        f"{HEADER}\n{ROW}\n{ROW}\n",
+        f"{HEADER}\n{ROW}\n{HEADER}\n{ROW}\n",
+        f"{HEADER}\n{ROW}\ndoubtful,0,red wine in a glass 1960,vehicle,1\n",
+        f"{HEADER}\n{ROW}\nmissing,0,red wine in a glass 1960,drink,0\n",
+    ],
+    ids=["plain", "windows", "capitals", "blank", "order", "twice", "joined", "absent", "present"],
+)
+def test_what_people_make_of_a_table_is_read_and_changes_are_counted(
+    content, train, capsys, tmp_path
+):
+    path, target = tmp_path / "review.csv", tmp_path / "corrected.jsonl"
+    path.write_bytes(content.encode())
+    code, out, _ = run(capsys, "review", train, "--apply", path, "--output", target)
+    assert code == 0
+    assert "1 label put in, 0 taken out: 80 points" in out
+    assert names_of(Dataset.read(target))[WRONG] == {"drink", "vehicle"}
+
+
+def test_a_table_without_its_header_is_refused(train, capsys, tmp_path):
+    path = write_lines(tmp_path / "review.csv", [ROW])
+    told = refused(capsys, "review", train, "--apply", path, "--output", tmp_path / "out.jsonl")
+    assert "line 1: The first row must name the columns, kind, point, label, label_id" in told
+
+
+ODD = ["=1+1", "dri|nk, 'or'", 'a "quoted" one', "two\nlines", "a\tTAB ", "a\r\u2028c", "naïve"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".csv.gz"])
+def test_names_and_texts_with_anything_in_them_come_back(suffix, capsys, tmp_path):
+    rows = [
+        {"text": f"{ODD[i % 7]} word{i % 7} {i}", "labels": [ODD[(i + (i == WRONG)) % 7]]}
+        for i in range(140)
+    ]
+    train = write_lines(tmp_path / "train.jsonl", map(json.dumps, rows))
+    path, target = tmp_path / f"review{suffix}", tmp_path / "corrected.jsonl"
+    assert run(capsys, "review", train, "--output", path, *SMALL)[0] == 0
+    code, out, _ = run(capsys, "review", train, "--apply", path, "--output", target)
+    assert (code, out.partition(" put in")[0]) == (0, "1 label")
+    corrected = rows_in(target)
+    assert set(corrected[WRONG]["labels"]) == {ODD[0], ODD[1]}
+    corrected[WRONG] = rows[WRONG]
+    assert corrected == rows
+
+
+def test_points_of_a_table_of_pairs_have_the_numbers_of_joined_points(capsys, tmp_path):
+    pairs = [
+        (f"{what} {year}", label)
+        for year in range(1960, 2000)
+        for what, both in (("wine", ("drink", "grape")), ("car", ("vehicle", "road")))
+        for label in both
+    ]
+    pairs.remove(("car 1970", "vehicle"))
+    lines = ["text,labels", *(",".join(pair) for pair in pairs)]
+    train = write_lines(tmp_path / "train.csv", lines)
+    path, target = tmp_path / "review.csv", tmp_path / "corrected.csv"
+    code, _, err = run(capsys, "review", train, "--output", path, *SMALL)
+    assert code == 0
+    assert "159 rows are joined to 80 points" in err
+    _, out, _ = run(capsys, "review", train, "--apply", path, "--output", target)
+    assert "1 label put in, 0 taken out: 80 points" in out
+    points = Dataset.read(target)
+    assert list(points.texts) == [
+        f"{what} {y}" for y in range(1960, 2000) for what in ("wine", "car")
+    ]
+    assert names_of(points)[21] == {"vehicle", "road"}
+
+
+LABELS = ["boat\ta ship", "vehicle\ta car or a bus", "drink\twater, wine", "last"]
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.tsv.gz", "out.parquet", "out.ft"])
+@pytest.mark.parametrize("by_name", [True, False])
+def test_with_a_labels_file_it_is_the_same_data_set_again(name, by_name, train, capsys, tmp_path):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    labels = write_lines(tmp_path / "labels.txt", LABELS)
+    if not by_name:
+        rows = rows_in(train)
+        rows = [{**row, "labels": [2 if "drink" in row["labels"] else 1]} for row in rows]
+        train = write_lines(tmp_path / "train.jsonl", map(json.dumps, rows))
+    good = {"kind": "missing", "point": WRONG, "label": "vehicle", "label_id": 1}
+    path = write_lines(tmp_path / "review.jsonl", [json.dumps(good)])
+    target = tmp_path / name
+    options = ["--labels", labels, "--apply", path, "--output", target]
+    code, out, _ = run(capsys, "review", train, *options)
+    assert code == 0
+    assert out.splitlines()[-1] == f"  longtail train {target} --labels {labels} --model model"
+    before, after = (Dataset.read(file, labels_file=labels) for file in (train, target))
+    assert after.label_space == before.label_space
+    assert after.texts == before.texts
+    assert (after.labels - before.labels).nonzero() == (WRONG, 1)
+
+
+@pytest.mark.parametrize("kind", ["repository", "svmlight", "pair", "matrices"])
+@pytest.mark.parametrize("name", ["out.txt", "out", "out.svm"])
+def test_features_are_corrected_too(kind, name, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    classes = np.arange(60) % 2
+    features = np.hstack([np.eye(2)[classes], random.random((60, 2))]).astype(np.float32)
+    given = classes.copy()
+    given[WRONG] = 1 - given[WRONG]
+    dataset = Dataset.of(features, given[:, np.newaxis].tolist())
+    train, labels, format_name = {
+        "repository": ("train.txt", None, "repository"),
+        "svmlight": ("train.svm", None, None),
+        "pair": ("Xf.txt", "Y.txt", None),
+        "matrices": ("X.npz", "Y.npz", None),
+    }[kind]
+    dataset.write(train, labels_path=labels, format=format_name)
+    options = [train, *([] if labels is None else ["--label-pairs", labels])]
+    _, out, _ = run(capsys, "review", *options, "--output", "review.csv", *SMALL)
+    shown = f"review {' '.join(options)} --apply review.csv --output corrected.txt"
+    assert out.splitlines()[-1] == f"  longtail {shown}"
+    assert run(capsys, *shown.replace("corrected.txt", name).split())[0] == 0
+    after = Dataset.read(name)
+    assert (after.features != dataset.features).nnz == 0
+    difference = after.labels - dataset.labels
+    assert difference.nonzero() == (WRONG, classes[WRONG])
+    for refused_name in ("out.jsonl", "out.npz", "out.xlsx"):
+        said = refused(capsys, *shown.replace("corrected.txt", refused_name).split())
+        assert "features are written as in the Extreme Classification Repository" in said
+
+
+def test_texts_are_not_written_by_the_name_of_features(train, reviewed, capsys, tmp_path):
+    for name in ("out.svm", "out.txt", "out"):
+        target = tmp_path / name
+        said = refused(capsys, "review", train, "--apply", reviewed, "--output", target)
+        assert "texts are written as JSON lines, CSV, TSV or Parquet. Name it .jsonl" in said
+
+
+def test_a_second_round_is_shown_another_name(train, reviewed, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first = ["review", train, "--apply", reviewed, "--output", "corrected.jsonl"]
+    assert run(capsys, *first)[0] == 0
+    rows = rows_in("corrected.jsonl")
+    rows[0]["labels"] = ["vehicle"]
+    write_lines(tmp_path / "corrected.jsonl", map(json.dumps, rows))
+    _, out, _ = run(capsys, "review", "corrected.jsonl", "--output", "review.csv", *SMALL)
+    shown = out.splitlines()[-1].split()
+    assert shown[-1] == "corrected2.jsonl"
+    assert run(capsys, *shown[1:])[0] == 0

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import shlex
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from longtail.amounts import counted
-from longtail.cli.answer_formats import check_kind_of
 from longtail.cli.files import check_inputs, check_output, is_stdout
 from longtail.cli.notices import notice
 from longtail.cli.output import result, short, table
 from longtail.cli.own_columns import told_columns
-from longtail.cli.review_file import as_rows, read_review, write_review
+from longtail.cli.review_file import as_rows, check_name, read_review, write_review
 from longtail.cli.training_options import (
     add_data_arguments,
     add_points_argument,
@@ -26,6 +26,7 @@ from longtail.cli.training_options import (
     training_set,
 )
 from longtail.data.copies import points_of_rows
+from longtail.data.formats import FORMATS, suffix_of
 from longtail.errors import InputError
 from longtail.progress import ProgressBar
 
@@ -113,12 +114,7 @@ def _check_output(arguments: argparse.Namespace, names: tuple[str | None, ...]) 
         return
     check_output(arguments.output, read=(*names, arguments.apply))
     if arguments.apply is None:
-        check_kind_of(arguments.output)
-        if arguments.output.suffix in {".npz", ".parquet"}:
-            raise InputError(
-                f"{arguments.output}: what a review finds is written as CSV, TSV or JSON lines. "
-                "Name it .csv, .tsv or .jsonl."
-            )
+        check_name(arguments.output)
 
 
 def _points(arguments: argparse.Namespace) -> Dataset:
@@ -145,12 +141,11 @@ def _reviewed(
 
 def _tell(review: LabelReview, dataset: Dataset, arguments: argparse.Namespace) -> None:
     """Show the surest findings, and write all of them."""
-    n_missing = len(review.missing.points)
+    rows, n_missing = as_rows(review, dataset), len(review.missing.points)
     if arguments.output is not None:
-        write_review(arguments.output, review, dataset)
-    if is_stdout(arguments.output) and arguments.output is not None:
-        return
-    rows = as_rows(review, dataset)
+        write_review(arguments.output, rows)
+        if is_stdout(arguments.output):
+            return
     for found, what in ((rows[:n_missing], "missing"), (rows[n_missing:], "wrong")):
         result(f"{counted(len(found), 'label')} may be {what}" + (":" if found else "."))
         if found:
@@ -158,7 +153,15 @@ def _tell(review: LabelReview, dataset: Dataset, arguments: argparse.Namespace) 
     if arguments.output is not None and rows:
         result(f"All are in {arguments.output}. Delete the rows that you do not agree with, then:")
         words = [*_said_of_points(arguments), "--apply", str(arguments.output)]
-        result(f"  longtail review {shlex.join(words)} --output corrected.jsonl")
+        words += ["--output", _new_name(dataset)]
+        result(f"  longtail review {shlex.join(words)}")
+
+
+def _new_name(dataset: Dataset) -> str:
+    """Return a name for points with their labels put right that no file has yet."""
+    suffix = ".txt" if dataset.texts is None else ".jsonl"
+    names = (f"corrected{number}{suffix}" for number in chain([""], count(2)))
+    return next(name for name in names if not Path(name).exists())
 
 
 def _said_of_points(arguments: argparse.Namespace) -> list[str]:
@@ -179,11 +182,37 @@ def _put_right(arguments: argparse.Namespace) -> None:
     """Write the points with the labels that a person has accepted."""
     from longtail.review import corrected  # noqa: PLC0415 - loads much
 
-    dataset = _points(arguments)
-    accepted = read_review(arguments.apply, dataset)
-    corrected(dataset, *accepted).write(arguments.output)
-    n_in, n_out = (len(findings.points) for findings in accepted)
+    before = _points(arguments)
+    format_name = _format_of(arguments.output, before)
+    after = corrected(before, *read_review(arguments.apply, before))
+    after.write(arguments.output, format=format_name)
+    n_in, n_out = (after.labels > before.labels).nnz, (before.labels > after.labels).nnz
     result(
         f"{counted(n_in, 'label')} put in, {n_out:,} taken out: "
-        f"{counted(dataset.n_points, 'point')} in {arguments.output}"
+        f"{counted(after.n_points, 'point')} in {arguments.output}"
     )
+    labels = [] if arguments.labels is None else ["--labels", arguments.labels]
+    words = [str(arguments.output), *labels]
+    result(f"  longtail train {shlex.join(words)} --model model")
+
+
+def _format_of(path: Path, points: Dataset) -> str:
+    """Return the format that a name tells; files of the Repository have none of their own."""
+    suffix, has_texts = suffix_of(path), points.texts is not None
+    names = [
+        name
+        for name, known in FORMATS.items()
+        if suffix in known.suffixes and known.holds_texts == has_texts
+    ]
+    if not has_texts and suffix in {"", ".txt"}:
+        names = ["repository"]
+    if not names:
+        are_written = (
+            "texts are written as JSON lines, CSV, TSV or Parquet. Name it .jsonl, .csv, .tsv or "
+            ".parquet."
+            if has_texts
+            else "features are written as in the Extreme Classification Repository, or as "
+            "svmlight. Name it .txt or .svm."
+        )
+        raise InputError(f"{path}: {are_written}")
+    return names[0]

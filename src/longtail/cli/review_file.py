@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
-from longtail.cli.answer_formats import delimiter_of, lines_of
-from longtail.cli.files import write_text
-from longtail.data.files import numbered_lines
+from longtail.amounts import counted
+from longtail.cli.answer_formats import DELIMITERS, delimiter_of, lines_of
+from longtail.cli.files import is_stdout
+from longtail.cli.output import result, short
+from longtail.data.delimited import csv_lines
+from longtail.data.files import decode_line, is_device, numbered_lines, replacing
+from longtail.data.formats import FORMATS
 from longtail.data.input_notes import InputNotes
-from longtail.data.json_lines import object_in
 from longtail.data.table_rows import TableRows
 from longtail.errors import DataFormatError, InputError
 from longtail.review import Findings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
     from longtail.data.dataset import Dataset
     from longtail.review import LabelReview
 
-__all__ = ["Accepted", "as_rows", "read_review", "write_review"]
+__all__ = ["Accepted", "as_rows", "check_name", "read_review", "write_review"]
 
 MISSING, DOUBTFUL = "missing", "doubtful"
+COLUMNS = ("kind", "point", "text", "label", "probability", "answers", "label_id")
+_ADVICE = (
+    "Delete whole rows of what `longtail review` has written, and leave the others as they are."
+)
 
 
 class Accepted(NamedTuple):
@@ -74,16 +82,59 @@ def as_rows(review: LabelReview, dataset: Dataset) -> list[dict[str, Any]]:
     return rows
 
 
-def write_review(path: Path, review: LabelReview, dataset: Dataset) -> None:
-    """Write what was found; in CSV and TSV, answers are in one cell, parted by ``|``."""
-    rows = as_rows(review, dataset)
+def check_name(path: Path) -> None:
+    """Raise InputError if the name of a file is not one of those that `write_review` can write.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from longtail.cli.review_file import check_name
+    >>> check_name(Path("review.csv.gz"))
+    >>> check_name(Path("review.xlsx"))
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: review.xlsx: what a review finds is written as CSV, TSV or JSON ...
+    """
+    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if is_stdout(path) or is_device(path):
+        return
+    if suffix not in {*DELIMITERS, *FORMATS["json-lines"].suffixes}:
+        raise InputError(
+            f"{path}: what a review finds is written as CSV, TSV or JSON lines, packed where .gz "
+            "stands behind. Name it .csv, .tsv or .jsonl."
+        )
+
+
+def write_review(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    r"""Write what was found, as `as_rows` has it; in CSV and TSV, ``|`` is between answers.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail.cli.review_file import write_review
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "review.tsv")
+    ...     write_review(path, [{"kind": "missing", "point": 3, "answers": ["bread", "yeast"]}])
+    ...     path.read_text()
+    'kind\tpoint\tanswers\nmissing\t3\tbread|yeast\n'
+    """
     delimiter = delimiter_of(path)
-    if delimiter:
-        rows = [
-            {key: v if isinstance(v, str | list) else str(v) for key, v in row.items()}
-            for row in rows
-        ]
-    write_text(path, lines_of(rows, delimiter, with_header=True).decode().removesuffix("\n"))
+    if not delimiter:
+        lines = lines_of(rows)
+    elif rows:
+        lines = lines_of([_as_cells(row) for row in rows], delimiter, with_header=True)
+    else:
+        lines = csv_lines([COLUMNS], delimiter)
+    if not is_stdout(path):
+        with replacing(path) as stream:
+            stream.write(lines)
+    elif rows:
+        result(lines.decode().removesuffix("\n"))
+
+
+def _as_cells(row: Mapping[str, Any]) -> dict[str, str | list[str]]:
+    """Return a row with numbers written out."""
+    return {key: v if isinstance(v, str | list) else str(v) for key, v in row.items()}
 
 
 def read_review(path: Path, dataset: Dataset) -> Accepted:
@@ -92,7 +143,8 @@ def read_review(path: Path, dataset: Dataset) -> Accepted:
     Raises
     ------
     DataFormatError
-        If a row is not as `write_review` writes it, or is of other points or labels.
+        If a row is not as `write_review` writes it, or is of other points or labels, or two rows
+        contradict each other.
     InputError
         If nothing is left.
 
@@ -107,54 +159,97 @@ def read_review(path: Path, dataset: Dataset) -> Accepted:
     ...     read_review(path, Dataset.of(["old car"], [["drink"]])).doubtful.points
     array([0])
     """
-    pairs: dict[str, list[tuple[int, int]]] = {MISSING: [], DOUBTFUL: []}
-    for number, cells in _rows(path):
-        try:
-            row = msgspec.convert(cells, _Row, strict=False)
-        except msgspec.ValidationError as error:
-            message = (
-                f"The row is not one of a review ({error}). Delete whole rows of what `longtail "
-                "review` has written, and leave the others as they are."
-            )
-            raise DataFormatError(message, path=path, line=number) from error
+    kinds: dict[tuple[int, int], str] = {}
+    for number, row in _table(path) if delimiter_of(path) else _json_lines(path):
         _check(row, dataset, path, number)
-        pairs[row.kind].append((row.point, row.label_id))
-    if not any(pairs.values()):
+        pair = row.point, row.label_id
+        if kinds.setdefault(pair, row.kind) != row.kind:
+            message = (
+                f"Point {row.point} has one row that puts the label {short(row.label)!r} in, and "
+                "one that takes it out. Delete one of them."
+            )
+            raise DataFormatError(message, path=path, line=number)
+    if not kinds:
         raise InputError(f"{path} has no rows, so there is nothing to put right.")
-    return Accepted(*(_findings(pairs[kind]) for kind in (MISSING, DOUBTFUL)))
+    by_kind = ([pair for pair in kinds if kinds[pair] == kind] for kind in (MISSING, DOUBTFUL))
+    return Accepted(*map(_findings, by_kind))
 
 
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the rows as dicts, each with the line that it ends on."""
-    delimiter = delimiter_of(path)
-    if not delimiter:
-        for number, line in numbered_lines(path):
-            if line.strip():
-                cells = {key: msgspec.json.decode(v) for key, v in object_in(line).items()}
-                yield number, cells
-        return
+def _json_lines(path: Path) -> Iterator[tuple[int, _Row]]:
+    """Yield the rows of JSON lines, each with its line."""
+    for number, line in numbered_lines(path):
+        if line.strip():
+            decode_line(line, path=path, number=number)  # which says it where it is not UTF-8
+            with _explained(path, number):
+                row = msgspec.json.decode(line, type=_Row, strict=False)
+            yield number, row
+
+
+def _table(path: Path) -> Iterator[tuple[int, _Row]]:
+    """Yield the rows of CSV or TSV, each with the line that it ends on."""
     notes, header = InputNotes(path), list[str]()
-    for number, row in TableRows(path, delimiter, notes, set(_Row.__struct_fields__)):
-        if header and any(row):
-            yield number, dict(zip(header, row, strict=False))
-        header = header or row
+    for number, cells in TableRows(path, delimiter_of(path), notes, set(_Row.__struct_fields__)):
+        heading = [cell.strip().lower() for cell in cells]
+        if not header and any(heading):
+            header = heading
+            _check_header(header, path, number)
+        elif any(heading) and heading != header:  # which is there once more where files were joined
+            with _explained(path, number):
+                row = msgspec.convert(dict(zip(header, cells, strict=False)), _Row, strict=False)
+            yield number, row
     notes.warn()
+
+
+@contextmanager
+def _explained(path: Path, number: int) -> Iterator[None]:
+    """Say of a row that cannot be read where it is, and what to do."""
+    try:
+        yield
+    except (msgspec.DecodeError, RecursionError) as error:
+        message = f"The row is not one of a review ({error}). {_ADVICE}"
+        raise DataFormatError(message, path=path, line=number) from error
+
+
+def _check_header(header: list[str], path: Path, number: int) -> None:
+    """Refuse a table whose first row does not name the columns: it would be lost."""
+    wanted = ("kind", "point", "label", "label_id")
+    if not {*wanted} <= {*header}:
+        message = (
+            f"The first row must name the columns, {', '.join(wanted)} among them, as `longtail "
+            f"review` writes it, and not be {short(', '.join(header))!r}."
+        )
+        raise DataFormatError(message, path=path, line=number)
 
 
 def _check(row: _Row, dataset: Dataset, path: Path, number: int) -> None:
     """Refuse rows of another data set: they would put labels where they do not belong."""
-    space = dataset.label_space
-    is_there = 0 <= row.point < dataset.n_points and 0 <= row.label_id < dataset.n_labels
-    is_same = is_there and space.name(row.label_id) == row.label
-    if is_same and dataset.texts is not None and row.text is not None:
-        is_same = dataset.texts[row.point].split() == row.text.split()
-    if not is_same:
+    if other := _difference(row, dataset):
         message = (
-            f"Point {row.point} and the label {row.label!r}, {row.label_id}, are not those of the "
-            "training set. Name the file that was reviewed, and read it as it was: with the same "
-            "labels file and columns."
+            f"The row is not of this training set, {other}. Name the file that was reviewed, and "
+            "read it as it was: with the same labels file and columns. If a spreadsheet has "
+            "changed the cell, use JSON lines."
         )
         raise DataFormatError(message, path=path, line=number)
+
+
+def _difference(row: _Row, dataset: Dataset) -> str:
+    """Return what a row says otherwise than the data set; nothing where they agree."""
+    if not 0 <= row.point < dataset.n_points:
+        return f"which has {counted(dataset.n_points, 'point')}, and none is number {row.point}"
+    if not 0 <= row.label_id < dataset.n_labels:
+        return f"which has {counted(dataset.n_labels, 'label')}, and none is number {row.label_id}"
+    name = dataset.label_space.name(row.label_id)
+    if not _are_alike(name, row.label):
+        return f"whose label {row.label_id} is {short(name)!r} and not {short(row.label)!r}"
+    text = row.text if dataset.texts is None else dataset.texts[row.point]
+    if text is None or row.text is None or _are_alike(text, row.text):
+        return ""
+    return f"whose point {row.point} is {short(text)!r} and not {short(row.text)!r}"
+
+
+def _are_alike(one: str, other: str) -> bool:
+    """Tell whether strings are the same, but for blanks and line ends, which programs change."""
+    return one.split() == other.split()
 
 
 def _findings(pairs: list[tuple[int, int]]) -> Findings:
