@@ -47,7 +47,7 @@ def test_it_shows_what_it_finds_and_what_to_do_next(train, capsys, tmp_path):
     assert code == 0
     assert "80 points, 2 labels" in err
     assert "4 models are trained, each on 3 of 4 parts of the points." in err
-    assert "Training will take about" in err
+    assert "Each training will take about" in err
     assert [line for line in err.splitlines() if line.startswith("part ")] == [
         f"part {i} of 4" for i in (1, 2, 3, 4)
     ]
@@ -244,9 +244,10 @@ def test_what_people_make_of_a_table_is_read_and_changes_are_counted(
 ):
     path, target = tmp_path / "review.csv", tmp_path / "corrected.jsonl"
     path.write_bytes(content.encode())
-    code, out, _ = run(capsys, "review", train, "--apply", path, "--output", target)
+    code, out, err = run(capsys, "review", train, "--apply", path, "--output", target)
     assert code == 0
     assert "1 label put in, 0 taken out: 80 points" in out
+    assert ("1 row changed nothing" in err) == ("glass" in content)
     assert names_of(Dataset.read(target))[WRONG] == {"drink", "vehicle"}
 
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from longtail.amounts import counted
 from longtail.cli.files import check_inputs, check_output, is_stdout
-from longtail.cli.notices import notice
+from longtail.cli.notices import notice, warning
 from longtail.cli.output import result, short, table
 from longtail.cli.own_columns import told_columns
-from longtail.cli.review_file import as_rows, check_name, read_review, write_review
+from longtail.cli.review_file import as_rows, check_suffix, read_review, write_review
 from longtail.cli.training_options import (
     add_data_arguments,
     add_points_argument,
@@ -27,7 +27,7 @@ from longtail.cli.training_options import (
 )
 from longtail.data.copies import points_of_rows
 from longtail.data.formats import FORMATS, suffix_of
-from longtail.errors import InputError
+from longtail.errors import InputError, source_name
 from longtail.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _check_output(arguments: argparse.Namespace, names: tuple[str | None, ...]) 
         return
     check_output(arguments.output, read=(*names, arguments.apply))
     if arguments.apply is None:
-        check_name(arguments.output)
+        check_suffix(arguments.output)
 
 
 def _points(arguments: argparse.Namespace) -> Dataset:
@@ -132,7 +132,12 @@ def _reviewed(
     n_parts = arguments.parts
     notice(f"{n_parts} models are trained, each on {n_parts - 1} of {n_parts} parts of the points.")
     others = np.arange(dataset.n_points) % n_parts != 0
-    announce(estimator, dataset.take(others), ignore_memory=arguments.ignore_memory)
+    announce(
+        estimator,
+        dataset.take(others),
+        ignore_memory=arguments.ignore_memory,
+        what="Each training",
+    )
     with ProgressBar() as progress:
         return review_labels(
             estimator, dataset, n_parts=n_parts, most=arguments.most, callbacks=[progress]
@@ -184,13 +189,19 @@ def _put_right(arguments: argparse.Namespace) -> None:
 
     before = _points(arguments)
     format_name = _format_of(arguments.output, before)
-    after = corrected(before, *read_review(arguments.apply, before))
+    accepted = read_review(arguments.apply, before)
+    after = corrected(before, *accepted)
     after.write(arguments.output, format=format_name)
     n_in, n_out = (after.labels > before.labels).nnz, (before.labels > after.labels).nnz
     result(
         f"{counted(n_in, 'label')} put in, {n_out:,} taken out: "
         f"{counted(after.n_points, 'point')} in {arguments.output}"
     )
+    if n_idle := sum(len(findings.points) for findings in accepted) - n_in - n_out:
+        warning(
+            f"{counted(n_idle, 'row')} changed nothing: what is missing was there, or what is "
+            f"doubtful was not. Is {source_name(arguments.train)} the file that was reviewed?"
+        )
     labels = [] if arguments.labels is None else ["--labels", arguments.labels]
     words = [str(arguments.output), *labels]
     result(f"  longtail train {shlex.join(words)} --model model")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from longtail.data.dataset import Dataset
     from longtail.review import LabelReview
 
-__all__ = ["Accepted", "as_rows", "check_name", "read_review", "write_review"]
+__all__ = ["Accepted", "as_rows", "check_suffix", "read_review", "write_review"]
 
 MISSING, DOUBTFUL = "missing", "doubtful"
 COLUMNS = ("kind", "point", "text", "label", "probability", "answers", "label_id")
@@ -82,15 +82,15 @@ def as_rows(review: LabelReview, dataset: Dataset) -> list[dict[str, Any]]:
     return rows
 
 
-def check_name(path: Path) -> None:
+def check_suffix(path: Path) -> None:
     """Raise InputError if the name of a file is not one of those that `write_review` can write.
 
     Examples
     --------
     >>> from pathlib import Path
-    >>> from longtail.cli.review_file import check_name
-    >>> check_name(Path("review.csv.gz"))
-    >>> check_name(Path("review.xlsx"))
+    >>> from longtail.cli.review_file import check_suffix
+    >>> check_suffix(Path("review.csv.gz"))
+    >>> check_suffix(Path("review.xlsx"))
     Traceback (most recent call last):
         ...
     longtail.errors.InputError: review.xlsx: what a review finds is written as CSV, TSV or JSON ...

@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 __all__ = ["announce"]
 
 
-def announce(estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool) -> None:
+def announce(
+    estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool, what: str = "Training"
+) -> None:
     """Say how long training will take and how much memory; refuse what cannot fit.
 
-    Of a recipe whose costs nobody has measured, nothing is said.
+    Of a recipe whose costs nobody has measured, nothing is said. `what` is what it is called.
 
     Raises
     ------
@@ -43,7 +45,7 @@ def announce(estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool
     workload = workload_of(dataset, estimator)
     estimate = estimate_training(workload, costs, Machine.measured(estimator))
     time_to_take = "" if estimate.seconds is None else f"{time_text(estimate.seconds)} and "
-    notice(f"Training will take about {time_to_take}{bytes_text(estimate.memory)} of memory.")
+    notice(f"{what} will take about {time_to_take}{bytes_text(estimate.memory)} of memory.")
     if workload.n_nonzero > MAX_IDS:
         warning(_said_of_entries(workload, is_text=dataset.texts is not None))
     need = memory_need(dataset, estimator, workload)

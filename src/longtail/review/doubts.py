@@ -21,10 +21,10 @@ def doubts(
 ) -> NDArray[np.float64]:
     """Return the doubt in each pair of a point and a label.
 
-    That is the logarithm of the label's place, less what it is at the other points
-    of this label on average; and less half of what it is for the other labels of this point, as far
-    as these rank worse than others. So a label that is hard to tell is not doubted for being far
-    back, nor are all labels of a text that says little.
+    That is the logarithm of the label's place, less its average at the other points of this label;
+    and less half of how much the average of the other labels of this point is above that of all
+    pairs. So a label that is hard to tell is not doubted for being far back, labels of a text that
+    says little are doubted less, and one that is far behind others of its point the more.
 
     Parameters
     ----------

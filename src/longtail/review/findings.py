@@ -29,8 +29,8 @@ __all__ = ["N_PARTS", "Findings", "LabelReview", "review_labels"]
 
 N_PARTS, MOST_FOUND = 4, 1_000
 LEAST_PROBABLE = 0.5  # for a label to be missing
-LESS_OFTEN = 0.4  # power of how often a label seems to be missing, by which that is less sure
-LEAST_DOUBT = math.log(10)
+LESS_OFTEN = 0.4  # odds are divided by this power of how often the label seems to be missing
+LEAST_DOUBT = math.log(10)  # for a label to be doubtful: ten times as far back as expected
 
 
 class Findings(NamedTuple):
@@ -58,7 +58,8 @@ class LabelReview:
     Parameters
     ----------
     missing : Findings
-        Labels that points have not, though a model says that more likely than not they should.
+        Labels that points have not, though a model says that more likely than not they should;
+        five of a point at most.
     doubtful : Findings
         Labels that points have, though a model ranks them far behind where it usually does.
     best : int32 (n_points, 3)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["N_PLACES", "Opinions"]
 
 N_PLACES = 300  # answers in which a point's labels are looked for
-N_FURTHER = 5  # labels that a point has not, of which is kept how probable they are
+N_FURTHER = 5  # best answers that are kept of those that a point has not as labels
 N_SHOWN = 3  # best answers, to show beside what was found
 
 
