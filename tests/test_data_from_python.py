@@ -351,11 +351,24 @@ def test_a_tensor_with_a_gradient_has_no_numbers_to_read():
         ),
         ([None, "a"], "cannot be read as a matrix.* Texts are passed as a list of strings"),
         ([[1], [1, 2]], "cannot be read as a matrix"),
+        (coo_array(np.arange(4.0)), "1 dimensions, not 2"),
+        ([[0, 1], [NAType(), 0]], "NaN, or infinite values .first in row 1"),
     ],
 )
 def test_wrong_features(features, message):
     with pytest.raises(InputError, match=message):
         features_from(features)
+
+
+def test_a_missing_truth_value_of_a_table_is_no_name():
+    table = np.array([[True, False], [NAType(), True]], object)
+    with pytest.raises(InputError, match="must hold 0 and 1 only, got nan"):
+        labels_from(table, 2)
+
+
+def test_a_sparse_array_of_one_dimension_is_no_points():
+    with pytest.raises(InputError, match=r"`features` has 1 dimensions, not 2"):
+        Parabel().fit(coo_array(np.arange(4.0)), ["a", "b"] * 2)
 
 
 def test_values_that_are_masked_are_no_numbers():

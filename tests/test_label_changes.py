@@ -419,6 +419,21 @@ def test_labels_are_listed_as_they_are_removed(whole, tmp_path, capsys, monkeypa
         assert "Name the labels to remove, or a file of them by --from" in capsys.readouterr().err
 
 
+def test_listed_names_of_more_than_a_line_are_removed_and_allowed(whole, tmp_path, capsys):
+    own, out, listed = (str(tmp_path / name) for name in ("model", "out", "listed.txt"))
+    odd = {"wine": "red\twine", "beer": "two\nlines", "ferns": "back\\tferns"}
+    whole.with_names(odd).save(own)
+    assert main(["labels", "list", own]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "\\" in line]
+    assert {*lines} == {r"red\twine", r"two\nlines", r"back\tferns"}
+    (tmp_path / "listed.txt").write_text("\n".join(lines))
+    assert main(["predict", own, "--text", TEXTS[0], "--allowed", listed]) == 0
+    answered = capsys.readouterr().out.splitlines()
+    assert {line.partition("\t")[2] for line in answered} == {*lines}
+    assert main(["labels", "remove", own, "--from", listed, out]) == 0
+    assert {*longtail.load(out).label_space.names} == {*whole.label_space.names} - {*odd}
+
+
 def test_names_that_begin_with_a_dash_are_taught(whole, tmp_path, capsys):
     own, out = str(tmp_path / "model"), str(tmp_path / "out")
     whole.save(own)

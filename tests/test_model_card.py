@@ -422,6 +422,16 @@ def test_labels_that_came_and_went_are_told(tmp_path, text_model_path):
     assert "too probable" not in card_of(load(text_model_path), tmp_path / "m")
 
 
+def test_numbers_that_were_put_into_fewer_bits_after_training_are_told(tmp_path):
+    settings = {"dimension": 16, "epochs": 1, "n_threads": 1}
+    trained = LongtailClassifier(**settings, storage="float32").fit(TEXTS, [["a"], ["b"]] * 10)
+    model = trained.predictor_
+    assert "were put into" not in card_of(model, tmp_path / "m")
+    card = card_of(model.compressed("int8"), tmp_path / "m")
+    assert " Since then its numbers were put into int8." in card
+    assert ["storage", "float32"] in cells(card, "Training")
+
+
 def test_a_model_made_by_hand_has_a_card(tmp_path):
     model = odd_model()
     bare = type(model)(

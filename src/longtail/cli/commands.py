@@ -43,6 +43,9 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             "longtail.cli.serve", "Answer over HTTP, with a page to try the model", (MODEL,)
         ),
         "inspect": Command("longtail.cli.inspect", "Show what is in a model", (MODEL,)),
+        "tune": Command(
+            "longtail.cli.tune", "Try settings on training points that are kept apart", (DATA,)
+        ),
         "review": Command(
             "longtail.cli.review", "Find labels of a training set that may be wrong", (DATA,)
         ),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, get_args
 from longtail.cli.before_and_after import add_comparison_arguments, comparison, comparison_set
 from longtail.cli.files import say_what_stayed
 from longtail.cli.notices import notice, warning
+from longtail.cli.one_at_a_time import turn_to_change
 from longtail.cli.output import result, table
 from longtail.compiled.scorer import CompiledScorer, StorageType
 from longtail.model_folder import ModelFolder, check_target
@@ -40,19 +41,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run_command(arguments: argparse.Namespace) -> int:
     """Compress, and return the exit code."""
     check_target(arguments.target)
-    before = ModelFolder.open(arguments.model)
-    before.check_arrays()  # what is damaged would get a checksum that says it is not
-    model = Predictor.from_folder(before)
-    dataset = comparison_set(model, arguments)
-    smaller = model.compressed(arguments.storage)
-    if smaller.scorer is model.scorer:
-        notice(
-            f"{arguments.model} already keeps its numbers as {arguments.storage}, "
-            "so this is a copy."
-        )
-    _warn_of_growth(model, arguments)
-    size = sum(before.sizes.values())  # now: the target may be the same folder
-    smaller.save(arguments.target)
+    with turn_to_change(arguments.model, arguments.target) as check_unchanged:
+        before = ModelFolder.open(arguments.model)
+        size = sum(before.sizes.values())  # now: the target may be the same folder
+        before.check_arrays()  # what is damaged would get a checksum that says it is not
+        model = Predictor.from_folder(before)
+        dataset = comparison_set(model, arguments)
+        smaller = model.compressed(arguments.storage)
+        if smaller.scorer is model.scorer:
+            notice(
+                f"{arguments.model} already keeps its numbers as {arguments.storage}, "
+                "so this is a copy."
+            )
+        _warn_of_growth(model, arguments)
+        check_unchanged()
+        smaller.save(arguments.target)
     say_what_stayed(arguments.target)
     rows = comparison(model, smaller, size, arguments.target, dataset)
     result(table(["", "before", arguments.storage, "change"], rows))

@@ -9,8 +9,9 @@ import numpy as np
 
 from longtail.amounts import counted
 from longtail.cli.files import check_inputs, say_what_stayed
-from longtail.cli.near_names import check_label_names
+from longtail.cli.near_names import check_label_names, names_in_file
 from longtail.cli.notices import notice
+from longtail.cli.one_at_a_time import turn_to_change
 from longtail.cli.output import one_line, result
 from longtail.cli.own_columns import (
     add_column_arguments,
@@ -119,12 +120,14 @@ def _list(arguments: argparse.Namespace) -> int:
 def _change(arguments: argparse.Namespace) -> int:
     """Change the labels."""
     check_target(arguments.target)
-    folder = ModelFolder.open(arguments.model)
-    folder.check_arrays()  # what is damaged would get a checksum that says it is not
-    model = Predictor.from_folder(folder)
     change: Callable[[Predictor, argparse.Namespace], Predictor] = arguments.change_model
-    changed = change(model, arguments)
-    changed.save(arguments.target)
+    with turn_to_change(arguments.model, arguments.target) as check_unchanged:
+        folder = ModelFolder.open(arguments.model)
+        folder.check_arrays()  # what is damaged would get a checksum that says it is not
+        model = Predictor.from_folder(folder)
+        changed = change(model, arguments)
+        check_unchanged()
+        changed.save(arguments.target)
     say_what_stayed(arguments.target)
     said = f"{arguments.model} knew {model.n_labels:,}"
     if changed.n_labels == model.n_labels:
@@ -211,7 +214,7 @@ def _removed(model: Predictor, arguments: argparse.Namespace) -> Predictor:
         raise InputError("Name the labels to remove, or a file of them by --from FILE.")
     if arguments.source is not None:
         check_inputs(arguments.source)
-        names = list(LabelSpace.read(arguments.source).names or ())
+        names = names_in_file(model.label_space, arguments.source)
     elif target in model.label_space.ids_by_name and not Path(target).exists():
         raise InputError(
             f"The last argument is the folder to write, but {target!r} is a label, too. Name the "

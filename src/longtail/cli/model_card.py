@@ -13,6 +13,7 @@ from longtail.amounts import bytes_text, counted, time_text
 from longtail.cli.files import TRAINING, reading_training
 from longtail.cli.markdown import code, escaped, front_matter, table
 from longtail.cli.trained_settings import trained_settings
+from longtail.compiled.scorer import CompiledScorer
 from longtail.data.point_input import InputKind
 from longtail.errors import ModelFolderError
 from longtail.features.onnx_encoder import OnnxEncoder
@@ -259,6 +260,7 @@ def _training(model: Predictor, folder: ModelFolder) -> str:
     if facts.get("recipe"):
         said += f" Recipe {escaped(facts['recipe'])}, seed {facts.get('seed', 'unknown')}"
         said += f"{changes_text(facts.get('label_changes', {}))}.{_costs(model, folder)}"
+        said += _storage(model)
     settings, are_changed = trained_settings(facts)
     if not settings:
         return said + (" All settings are the recipe's defaults." if are_changed else "")
@@ -278,6 +280,14 @@ def _costs(model: Predictor, folder: ModelFolder) -> str:
             f"of CPU time, and at most {bytes_text(training['peak_memory_mb'] * 10**6)} of memory."
         )
     return ""
+
+
+def _storage(model: Predictor) -> str:
+    """Say what numbers were put into after training, if they were: the settings do not."""
+    scorer, settings = model.scorer, model.description.get("settings", {})
+    if not isinstance(scorer, CompiledScorer) or scorer.storage == settings.get("storage"):
+        return ""
+    return f" Since then its numbers were put into {scorer.storage}."
 
 
 def changes_text(changes: Mapping[str, int]) -> str:

@@ -7,15 +7,16 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from longtail.amounts import counted
+from longtail.cli.output import one_line
 from longtail.data.label_names import as_seen
+from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
-    from longtail.data.label_space import LabelSpace
-
-__all__ = ["check_label_names", "near_names", "told_of_spellings"]
+__all__ = ["check_label_names", "names_in_file", "near_names", "told_of_spellings"]
 
 MOST_COMPARED, MOST_NAMED = 20_000, 3
 
@@ -97,3 +98,36 @@ def check_label_names(space: LabelSpace, names: Iterable[str]) -> None:
         how_many = f" Of the {n_wanted:,} names, {n_missing:,} are no label's."
         hint = near_names(missing[0], space.names or ())
         raise InputError(f"{error}{hint}{how_many if n_missing > 1 else ''}") from error
+
+
+def names_in_file(space: LabelSpace, path: str | Path) -> list[str]:
+    r"""Return the names of labels that a file holds, one a line, as `longtail labels list` does.
+
+    There a TAB, a line end or another control character of a name is an escape, such as ``\t``.
+
+    Raises
+    ------
+    DataFormatError
+        If it is no file of names.
+    InputError
+        If no label has one of them.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail.cli.near_names import names_in_file
+    >>> from longtail.data.label_space import LabelSpace
+    >>> space = LabelSpace.from_names(["bread", "two\nlines"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "names.txt")
+    ...     _ = path.write_text("two\\nlines\n")
+    ...     names_in_file(space, path)
+    ['two\nlines']
+    """
+    names = list(LabelSpace.read(path).names or ())
+    escaped = {name for name in names if "\\" in name and not space.knows(name)}
+    if escaped:
+        shown = {one_line(name): name for name in space.names or ()}
+        names = [shown.get(name, name) if name in escaped else name for name in names]
+    check_label_names(space, names)
+    return names

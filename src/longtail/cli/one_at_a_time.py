@@ -5,15 +5,19 @@ from __future__ import annotations
 import fcntl
 import os
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from longtail.cli.notices import notice
 from longtail.errors import InputError
+from longtail.folder_exchange import resolved
+from longtail.manifest import MANIFEST
+from longtail.model_folder import ModelFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
-__all__ = ["alone_in", "lock"]
+__all__ = ["alone_in", "lock", "turn_to_change"]
 
 
 @contextmanager
@@ -98,3 +102,85 @@ def lock(handle: int, path: Path, taken: str) -> None:
         pass  # a file system without locks
     if not path.exists() or path.stat().st_ino != os.fstat(handle).st_ino:
         raise InputError(taken)
+
+
+@contextmanager
+def turn_to_change(model: str, target: str) -> Iterator[Callable[[], None]]:
+    """Let a command that writes a model over the one that it reads undo no other's work.
+
+    Such commands take turns, each for the whole block. A training takes no part in that: it may put
+    its model there at any time, and a link may be pointed at another one.
+
+    Parameters
+    ----------
+    model, target : str
+        Of different folders, nothing is waited for.
+
+    Yields
+    ------
+    callable
+        To be called before the model is written. It raises InputError if another one is there than
+        when the block began.
+
+    Raises
+    ------
+    ModelFolderError
+        If there is no model to be changed.
+
+    Examples
+    --------
+    >>> from longtail.cli.one_at_a_time import turn_to_change
+    >>> with turn_to_change("model", "larger") as check_unchanged:
+    ...     check_unchanged()
+    """
+    if resolved(model) != resolved(target):
+        yield lambda: None
+        return
+    manifest = Path(model, MANIFEST)
+    handle = _held(manifest, model)
+
+    def check_unchanged() -> None:
+        if not _is_open(handle, manifest):
+            raise InputError(
+                f"Another model is at {target} now than the one that was read, which a training, a "
+                "copy or a link has put there meanwhile. Nothing was written. Run the same command "
+                "again, to change that one."
+            )
+
+    try:
+        yield check_unchanged
+    finally:
+        os.close(handle)
+
+
+def _held(manifest: Path, model: str) -> int:
+    """Return the open manifest of a model, once no other command holds it."""
+    while True:
+        ModelFolder.open(model)  # says what is wrong, and waits where folders are being exchanged
+        with suppress(FileNotFoundError):
+            handle = os.open(manifest, os.O_RDONLY)
+            try:
+                _wait_for(handle, model)
+                if _is_open(handle, manifest):
+                    return handle
+            except BaseException:  # Ctrl-C
+                os.close(handle)
+                raise
+            os.close(handle)  # of the model that the other one has replaced
+
+
+def _wait_for(handle: int, model: str) -> None:
+    """Lock what is open, for this process, when it is its turn."""
+    with suppress(OSError):  # a file system without locks
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            notice(f"Another command is changing {model} now, and this one waits for it.")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+
+
+def _is_open(handle: int, path: Path) -> bool:
+    """Tell whether a path still leads to the file that is open."""
+    with suppress(OSError):
+        return os.path.samestat(os.fstat(handle), path.stat())
+    return False

@@ -18,7 +18,7 @@ from longtail.cli.answer_formats import (
 )
 from longtail.cli.answer_output import digest_of, opened
 from longtail.cli.files import check_inputs, check_output, is_stdout
-from longtail.cli.near_names import check_label_names
+from longtail.cli.near_names import names_in_file
 from longtail.cli.notices import notice
 from longtail.cli.output import one_line, result
 from longtail.cli.own_columns import add_column_arguments, columns_of_points
@@ -26,7 +26,6 @@ from longtail.cli.parser import OnlyOnce, is_utf8, word
 from longtail.cli.points import AnsweredBlock, points_in
 from longtail.data.formats import FORMATS
 from longtail.data.kept_columns import Kept
-from longtail.data.label_space import LabelSpace
 from longtail.data.line_kinds import PLAIN
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, source_name
@@ -168,9 +167,7 @@ def _names_in(model: Predictor, path: str | None, option: str) -> Sequence[str] 
             f"{path} is empty, so no label is {option}. Name labels in it, one a line, or omit "
             f"--{option}."
         )
-    names = list(LabelSpace.read(path).names or ())
-    check_label_names(model.label_space, names)
-    return names
+    return names_in_file(model.label_space, path)
 
 
 def _answer_text(model: Predictor, arguments: argparse.Namespace) -> None:

@@ -22,6 +22,7 @@ from longtail.cli.training_options import (
     add_recipe_help,
     configured,
     option_hint,
+    said_of_points,
     statistics,
     training_set,
 )
@@ -157,7 +158,7 @@ def _tell(review: LabelReview, dataset: Dataset, arguments: argparse.Namespace) 
             result(table(["point", "label", "of the text"], map(_shown, found[:N_SHOWN])))
     if arguments.output is not None and rows:
         result(f"All are in {arguments.output}. Delete the rows that you do not agree with, then:")
-        words = [*_said_of_points(arguments), "--apply", str(arguments.output)]
+        words = [*said_of_points(arguments), "--apply", str(arguments.output)]
         words += ["--output", _new_name(dataset)]
         result(f"  longtail review {shlex.join(words)}")
 
@@ -167,15 +168,6 @@ def _new_name(dataset: Dataset) -> str:
     suffix = ".txt" if dataset.texts is None else ".jsonl"
     names = (f"corrected{number}{suffix}" for number in chain([""], count(2)))
     return next(name for name in names if not Path(name).exists())
-
-
-def _said_of_points(arguments: argparse.Namespace) -> list[str]:
-    """Return the words of the command that tell how the points are read."""
-    words = [arguments.train]
-    for name in ("labels", "label_pairs", "format", "labels_column", "label_separator"):
-        if (value := getattr(arguments, name)) is not None:
-            words += [f"--{name.replace('_', '-')}", value]
-    return words + (["--text-column", *arguments.text_column] if arguments.text_column else [])
 
 
 def _shown(row: dict[str, object]) -> tuple[str, str, str]:

@@ -29,6 +29,7 @@ __all__ = [
     "add_recipe_help",
     "configured",
     "option_hint",
+    "said_of_points",
     "statistics",
     "training_set",
 ]
@@ -118,6 +119,26 @@ def training_set(arguments: argparse.Namespace, columns: Columns) -> Dataset:
         labels_column=columns.labels,
         label_separator=columns.separator,
     )
+
+
+def said_of_points(arguments: argparse.Namespace) -> list[str]:
+    """Return the words of the command that tell how the points are read.
+
+    Examples
+    --------
+    >>> import argparse
+    >>> from longtail.cli import training_options as options
+    >>> parser = argparse.ArgumentParser()
+    >>> options.add_points_argument(parser)
+    >>> options.add_data_arguments(parser)
+    >>> options.said_of_points(parser.parse_args(["train.csv", "--labels-column", "tags"]))
+    ['train.csv', '--labels-column', 'tags']
+    """
+    words = [arguments.train]
+    for name in ("labels", "label_pairs", "format", "labels_column", "label_separator"):
+        if (value := getattr(arguments, name)) is not None:
+            words += [f"--{name.replace('_', '-')}", value]
+    return words + (["--text-column", *arguments.text_column] if arguments.text_column else [])
 
 
 def statistics(dataset: Dataset) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "UNREADABLE",
+    "as_array",
     "as_classes",
     "check_unmasked",
     "column_names",
@@ -127,6 +128,38 @@ def is_missing(value: object) -> bool:
     if isinstance(value, float | np.floating):
         return bool(np.isnan(value))
     return value is None or type(value).__name__ in {"NAType", "NaTType"}
+
+
+def as_array(values: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
+    """Return what numpy makes of an array of any library; a missing number of pandas is NaN.
+
+    A table with columns of several types is one of objects to numpy, and ``pandas.NA`` no number.
+
+    Raises
+    ------
+    TypeError, ValueError, RuntimeError
+        If it is no array of that type: `UNREADABLE`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.data.foreign import as_array
+    >>> missing = type("NAType", (), {})()  # as pandas.NA is
+    >>> as_array([[1, missing]], np.float32)
+    array([[ 1., nan]], dtype=float32)
+    """
+    try:
+        array = np.asarray(values, dtype)
+    except TypeError:
+        array = _with_nan(np.asarray(values, object))
+        return array if dtype is None else np.asarray(array, dtype)
+    return _with_nan(array) if array.dtype.kind == "O" and array.ndim > 1 else array
+
+
+def _with_nan(objects: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array of objects with NaN for each that stands for no value."""
+    missing = np.frompyfunc(is_missing, 1, 1)(objects).astype(bool)
+    return np.where(missing, np.nan, objects) if missing.any() else objects
 
 
 def as_classes(values: Iterable[Hashable]) -> np.ndarray[Any, Any]:

@@ -23,6 +23,7 @@ from longtail.data.csr import (
 )
 from longtail.data.foreign import (
     UNREADABLE,
+    as_array,
     as_classes,
     check_unmasked,
     column_names,
@@ -86,7 +87,7 @@ def holds_texts(points: Any) -> bool:
     (True, False)
     """
     points = python_values(points)
-    if getattr(points, "ndim", 1) != 1 or not hasattr(points, "__len__"):
+    if issparse(points) or getattr(points, "ndim", 1) != 1 or not hasattr(points, "__len__"):
         return False
     return not len(points) or any(isinstance(value, str | bytes) for value in points)
 
@@ -161,11 +162,11 @@ def features_from(features: Any, name: str = "`features`") -> csr_array:
     try:
         with np.errstate(over="ignore"):  # what overflows is found below
             dtype = np.float64 if own_dtype(features) in {None, np.dtype(float)} else np.float32
-            given = features if issparse(features) else np.asarray(features, dtype=dtype)
-            if issparse(given):
-                matrix = csr_array(given, dtype=np.float32)
-            else:
-                matrix = csr_of_dense(given) if given.ndim == 2 else None
+            given = features if issparse(features) else as_array(features, dtype)
+            matrix = None
+            if given.ndim == 2:
+                is_sparse = issparse(given)
+                matrix = csr_array(given, dtype=np.float32) if is_sparse else csr_of_dense(given)
     except UNREADABLE as error:
         raise InputError(
             f"{name} cannot be read as a matrix of numbers: {str(error).rstrip('.')}. {ADVICE}"
@@ -266,7 +267,7 @@ def labels_from(
 def _as_array(labels: Any) -> np.ndarray[Any, Any]:
     """Return what is an array of another library as one of numpy, or say that it cannot be."""
     try:
-        return np.asarray(labels)
+        return as_array(labels)
     except UNREADABLE as error:
         raise InputError(f"y cannot be read as an array of numpy: {error}") from error
 

@@ -320,16 +320,26 @@ class LabelEstimator(AnsweringEstimator):
         self.label_form_ = LabelForm.SPARSE
         self._label_dtype, self._sparse_type = np.dtype(np.float32), csr_array
 
+    def identity(self) -> dict[str, Any]:
+        """Return what trainings must have alike beside their data, if one is to go on from another.
+
+        Returns
+        -------
+        dict
+            JSON values: recipe, settings, code and version, and digests of files that are read.
+        """
+        kind = type(self)
+        files = [digest_of_file(file) for file in self.files_read()]
+        code = {"longtail": __version__, **code_of(kind)}  # another version may train otherwise
+        return {"recipe": _name_of(kind), **code, "files": files, **self._settings()}
+
     def _fingerprint(
         self, dataset: Dataset, features: csr_array, set_aside: csr_array | None
     ) -> Fingerprint:
         """Return what checkpoints of this training are known by."""
-        space, kind = dataset.label_space, type(self)
-        files = [digest_of_file(file) for file in self.files_read()]
-        code = {"longtail": __version__, **code_of(kind)}  # another version may train otherwise
-        settings = {"recipe": _name_of(kind), **code, "files": files, **self._settings()}
+        space = dataset.label_space
         about = (features, dataset.labels, dataset.texts, space.names, space.texts)
-        return fingerprint(settings, *about, set_aside)
+        return fingerprint(self.identity(), *about, set_aside)
 
     def _learn_calibrated(
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
