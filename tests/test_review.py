@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from longtail.errors import InputError
 from longtail.log import heard_by
 from longtail.recipes.parabel import Parabel
 from longtail.review import Findings, corrected, findings, review_labels
-from longtail.review.doubts import doubts
+from longtail.review.doubts import FEW_LABELS, doubts, surprises
 from longtail.review.opinions import N_FURTHER, N_PLACES, Opinions
 from small_wordnet import small_wordnet
 
@@ -211,27 +212,99 @@ def test_labels_that_a_model_cannot_know_are_not_judged():
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=30))
 def test_where_all_places_are_alike_nothing_is_doubted(pairs):
     points, labels = np.array(pairs).T
-    assert np.allclose(doubts(np.full(len(pairs), 7), points, labels), 0)
+    assert np.allclose(doubts(np.full(len(pairs), 7.0), points, labels), 0)
 
 
 @given(st.integers(0, 5), st.integers(6, 200))
-def test_a_label_is_doubted_more_the_farther_back_it_is(near, far):
+def test_a_label_is_doubted_more_the_more_surprising_it_is(near, far):
     points, labels = np.arange(20), np.repeat([0, 1], 10)
     by_place = []
     for place in (near, far):
-        places = np.full(20, 2)
-        places[4] = place
-        by_place.append(doubts(places, points, labels)[4])
+        surprising = np.full(20, 2.0)
+        surprising[4] = place
+        by_place.append(doubts(surprising, points, labels)[4])
     assert by_place[0] < by_place[1]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 300), st.floats(0, 1, width=32)), min_size=2, max_size=9),
+    st.sampled_from([2, FEW_LABELS, FEW_LABELS + 1]),
+)
+def test_places_of_many_labels_surprise_and_probabilities_of_few(pairs, n_labels):
+    places, probabilities = (np.array(column) for column in zip(*pairs, strict=True))
+    surprising = surprises(places.astype(np.int32), probabilities.astype(np.float32), n_labels)
+    by = -probabilities if n_labels <= FEW_LABELS else places
+    for one, other in pairwise(np.argsort(by, kind="stable").tolist()):
+        assert surprising[one] <= surprising[other]
+    assert np.isfinite(surprising).all()
+
+
+def test_wrong_labels_are_found_among_few():
+    """None of ten labels can be ten times as far back as another."""
+    dataset, _, wrong = spoilt(small_wordnet(600, 1, n_labels=10)[0], 60)
+    review = review_labels(LongtailClassifier(**QUICK), dataset, n_parts=2, most=30)
+    assert len(review.doubtful.points) >= 20
+    assert share_right(review.doubtful, wrong) > 0.5
 
 
 def test_a_point_of_which_all_is_far_back_is_doubted_less():
     """Two labels of point 0 are as far back as one of point 1, whose other label is first."""
     points, labels = np.array([0, 0, 1, 1, *range(2, 22)]), np.array([0, 1, 0, 1, *[0, 1] * 10])
     places = np.array([50, 50, 50, 0, *[0] * 20])
-    of_pairs = doubts(places, points, labels)
+    of_pairs = doubts(np.log(1.0 + places), points, labels)
     assert of_pairs[0] < of_pairs[2]
     assert of_pairs[0] > 1  # nor does one excuse the other
+
+
+class StoppedError(Exception):
+    """A training is stopped."""
+
+
+class StopsAt:
+    """A callback that stops the n-th training, and counts them."""
+
+    def __init__(self, n=None):
+        self.n, self.begun = n, 0
+
+    def on_stage(self, stage, seconds):
+        if stage == "tokens" and seconds is None:
+            self.begun += 1
+            if self.begun == self.n:
+                raise StoppedError
+
+    def on_batch(self, stage, done, total, loss):
+        pass
+
+    def on_epoch(self, report):
+        pass
+
+
+def reviewed(dataset, folder, stops, **settings):
+    estimator = LongtailClassifier(**QUICK | settings)
+    kept = {"checkpoint_folder": folder, "checkpoint_seconds": 0.0}
+    return review_labels(estimator, dataset, n_parts=3, callbacks=[stops], **kept)
+
+
+def test_a_review_that_was_stopped_goes_on_with_the_part_it_was_at(tmp_path):
+    dataset, _, _ = spoilt(small_wordnet(300, 1, n_labels=20)[0], 40)
+    with pytest.raises(StoppedError):
+        reviewed(dataset, tmp_path / "kept", StopsAt(3))
+    again, other, anew = StopsAt(), StopsAt(), StopsAt()
+    with pytest.raises(StoppedError):  # other settings are another review
+        reviewed(dataset, tmp_path / "kept", StopsAt(2), tail=0.0)
+    found = reviewed(dataset, tmp_path / "kept", again)
+    assert again.begun == 1
+    assert not (tmp_path / "kept").exists() or not any((tmp_path / "kept").glob("*/*/*"))
+    whole = reviewed(dataset, tmp_path / "others", other)
+    assert other.begun == 3
+    for kind in ("missing", "doubtful"):
+        for one, both in zip(getattr(found, kind), getattr(whole, kind), strict=True):
+            assert np.array_equal(one, both)
+    assert np.array_equal(found.best, whole.best)
+    with pytest.raises(StoppedError):
+        reviewed(dataset.take(range(250)), tmp_path / "kept", StopsAt(1))
+    reviewed(dataset.take(range(250)), tmp_path / "kept", anew)
+    assert anew.begun == 3  # nothing was there to go on from
 
 
 def test_labels_are_put_in_and_taken_out():

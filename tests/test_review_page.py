@@ -51,7 +51,9 @@ def browser():
 @pytest.fixture
 def address(tmp_path):
     path = tmp_path / "review.html"
-    write_review_page(path, ROWS, title="2 labels may be missing", points=POINTS)
+    write_review_page(
+        path, ROWS, title="2 labels may be missing", points=POINTS, target="new.jsonl"
+    )
     return path.as_uri()
 
 
@@ -100,7 +102,8 @@ def test_keys_decide_and_what_is_to_be_changed_is_saved(page):
         page.keyboard.press(key)  # each goes on to the next
     count(page, "3 of 4 decided, 2 to change")
     assert saved(page) == [ROWS[0], ROWS[2]]
-    command = "longtail review 'my train.jsonl' --labels labels.txt --apply review.accepted.jsonl"
+    command = "longtail review 'my train.jsonl' --labels labels.txt"
+    command += " --apply review.accepted.jsonl --output new.jsonl"
     sync_api.expect(page.locator("#next")).to_contain_text(command)
 
 

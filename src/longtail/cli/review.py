@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import contextmanager
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from longtail.amounts import counted
 from longtail.cli.files import check_inputs, check_output, is_stdout
 from longtail.cli.notices import notice, warning
+from longtail.cli.one_at_a_time import alone_in
 from longtail.cli.output import result, short, table
 from longtail.cli.own_columns import told_columns
 from longtail.cli.review_file import as_rows, check_suffix, read_review, write_review
+from longtail.cli.review_page import is_page, saved_as, write_review_page
 from longtail.cli.training_options import (
     add_data_arguments,
     add_points_argument,
@@ -27,12 +30,17 @@ from longtail.cli.training_options import (
     training_set,
 )
 from longtail.data.copies import points_of_rows
+from longtail.data.files import is_device
 from longtail.data.formats import FORMATS, suffix_of
 from longtail.errors import InputError, source_name
 from longtail.progress import ProgressBar
+from longtail.review import corrected, review_labels
+from longtail.review.findings import MOST_FOUND, N_PARTS
+from longtail.training.checkpoints import CheckpointFolder
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator, Mapping, Sequence
 
     from longtail.data.dataset import Dataset
     from longtail.estimators.estimator import LabelEstimator
@@ -51,28 +59,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="FILE",
         type=Path,
-        help="write all that was found: .csv or .tsv for a spreadsheet, else JSON lines; - is "
-        "standard output",
+        help="write all that was found: .html for a page to decide on in a browser, .csv or .tsv "
+        "for a spreadsheet, else JSON lines; - is standard output",
     )
     parser.add_argument(
         "--apply",
         metavar="FILE",
         type=Path,
-        help="read what you have left of such a file, and write to --output the points with the "
-        "missing labels of its rows put in, and the doubtful ones taken out",
+        help="read what you have left of such a file, or saved from the page, and write to "
+        "--output the points with the missing labels of its rows put in, and the doubtful ones "
+        "taken out",
     )
     parser.add_argument(
         "--parts",
         metavar="N",
         type=int,
-        default=4,
+        default=N_PARTS,
         help="each part of the points is asked of a model trained on the others (%(default)s)",
     )
     parser.add_argument(
         "--most",
         metavar="N",
         type=int,
-        default=1000,
+        default=MOST_FOUND,
         help="at most so many missing labels, and as many doubtful ones (%(default)s)",
     )
     add_data_arguments(parser)
@@ -128,7 +137,6 @@ def _reviewed(
 ) -> LabelReview:
     """Say what it will take, and find what should be looked at."""
     from longtail.cli.training_costs import announce  # noqa: PLC0415 - loads much
-    from longtail.review import review_labels  # noqa: PLC0415 - so does this
 
     n_parts = arguments.parts
     notice(f"{n_parts} models are trained, each on {n_parts - 1} of {n_parts} parts of the points.")
@@ -139,28 +147,76 @@ def _reviewed(
         ignore_memory=arguments.ignore_memory,
         what="Each training",
     )
-    with ProgressBar() as progress:
+    with _kept_beside(arguments.output) as checkpoints, ProgressBar() as progress:
         return review_labels(
-            estimator, dataset, n_parts=n_parts, most=arguments.most, callbacks=[progress]
+            estimator,
+            dataset,
+            n_parts=n_parts,
+            most=arguments.most,
+            callbacks=[progress],
+            checkpoint_folder=checkpoints,
         )
+
+
+@contextmanager
+def _kept_beside(output: Path | None) -> Iterator[Path | None]:
+    """Say where is kept what a stopped review goes on from; nowhere, if nothing is written."""
+    if output is None or is_stdout(output) or is_device(output):
+        yield None
+        return
+    folder = output.resolve().with_name(f"{output.name}.checkpoint")
+    with alone_in(folder, str(output)):
+        try:
+            yield folder
+        except KeyboardInterrupt:
+            if CheckpointFolder.has_any(folder):
+                notice("The same command resumes with the part that it was at.")
+            raise
 
 
 def _tell(review: LabelReview, dataset: Dataset, arguments: argparse.Namespace) -> None:
     """Show the surest findings, and write all of them."""
     rows, n_missing = as_rows(review, dataset), len(review.missing.points)
+    found = {"missing": rows[:n_missing], "wrong": rows[n_missing:]}
     if arguments.output is not None:
-        write_review(arguments.output, rows)
+        _write(arguments, rows, ", ".join(map(_said, found, found.values())), _new_name(dataset))
         if is_stdout(arguments.output):
             return
-    for found, what in ((rows[:n_missing], "missing"), (rows[n_missing:], "wrong")):
-        result(f"{counted(len(found), 'label')} may be {what}" + (":" if found else "."))
-        if found:
-            result(table(["point", "label", "of the text"], map(_shown, found[:N_SHOWN])))
+    for what, some in found.items():
+        result(_said(what, some) + (":" if some else "."))
+        if some:
+            result(table(["point", "label", "of the text"], map(_shown, some[:N_SHOWN])))
     if arguments.output is not None and rows:
-        result(f"All are in {arguments.output}. Delete the rows that you do not agree with, then:")
-        words = [*said_of_points(arguments), "--apply", str(arguments.output)]
-        words += ["--output", _new_name(dataset)]
-        result(f"  longtail review {shlex.join(words)}")
+        _tell_what_is_next(arguments, _new_name(dataset))
+
+
+def _said(what: str, found: Sequence[object]) -> str:
+    """Return how many labels may be what."""
+    return f"{counted(len(found), 'label')} may be {what}"
+
+
+def _write(
+    arguments: argparse.Namespace, rows: Sequence[Mapping[str, Any]], title: str, target: str
+) -> None:
+    """Write all findings, as the name of the output tells."""
+    if is_page(arguments.output):
+        title = f"{source_name(arguments.train)}: {title}"
+        points = said_of_points(arguments)
+        write_review_page(arguments.output, rows, title=title, points=points, target=target)
+    else:
+        write_review(arguments.output, rows)
+
+
+def _tell_what_is_next(arguments: argparse.Namespace, target: str) -> None:
+    """Say how the labels are put right."""
+    output = arguments.output
+    if is_page(output):
+        result(f"All are in {output}. Open it in a browser, decide, save there, and then:")
+        output = saved_as(output)
+    else:
+        result(f"All are in {output}. Delete the rows that you do not agree with, then:")
+    words = [*said_of_points(arguments), "--apply", str(output), "--output", target]
+    result(f"  longtail review {shlex.join(words)}")
 
 
 def _new_name(dataset: Dataset) -> str:
@@ -177,8 +233,6 @@ def _shown(row: dict[str, object]) -> tuple[str, str, str]:
 
 def _put_right(arguments: argparse.Namespace) -> None:
     """Write the points with the labels that a person has accepted."""
-    from longtail.review import corrected  # noqa: PLC0415 - loads much
-
     before = _points(arguments)
     format_name = _format_of(arguments.output, before)
     accepted = read_review(arguments.apply, before)

@@ -13,6 +13,7 @@ from longtail.amounts import counted
 from longtail.cli.answer_formats import DELIMITERS, delimiter_of, lines_of
 from longtail.cli.files import is_stdout
 from longtail.cli.output import result, short
+from longtail.cli.review_page import is_page
 from longtail.data.delimited import csv_lines
 from longtail.data.files import decode_line, is_device, numbered_lines, replacing
 from longtail.data.formats import FORMATS
@@ -24,13 +25,15 @@ from longtail.review import Findings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from longtail.data.dataset import Dataset
     from longtail.review import LabelReview
 
 __all__ = ["Accepted", "as_rows", "check_suffix", "read_review", "write_review"]
 
 MISSING, DOUBTFUL = "missing", "doubtful"
-COLUMNS = ("kind", "point", "text", "label", "probability", "answers", "label_id")
+COLUMNS = ("kind", "point", "text", "label", "probability", "given", "answers", "label_id")
 _ADVICE = (
     "Delete whole rows of what `longtail review` has written, and leave the others as they are."
 )
@@ -68,22 +71,31 @@ def as_rows(review: LabelReview, dataset: Dataset) -> list[dict[str, Any]]:
     >>> as_rows(LabelReview(none, found, np.array([[0, -1, -1]])), dataset)[0]["label"]
     'drink'
     """
-    name = dataset.label_space.name
     rows = []
     for kind, findings in ((MISSING, review.missing), (DOUBTFUL, review.doubtful)):
         columns = (findings.points, findings.labels, findings.probabilities)
         for point, label, probability in zip(*(c.tolist() for c in columns), strict=True):
-            best = [name(answer) for answer in review.best[point].tolist() if answer >= 0]
             row: dict[str, Any] = {"kind": kind, "point": point}
             if dataset.texts is not None:
                 row["text"] = dataset.texts[point]
-            row |= {"label": name(label), "probability": round(probability, 4), "answers": best}
-            rows.append(row | {"label_id": label})
+            row |= {
+                "label": dataset.label_space.name(label),
+                "probability": round(probability, 4),
+                "given": _names(dataset.labels[[point]].indices, dataset),
+                "answers": _names(review.best[point], dataset),
+                "label_id": label,
+            }
+            rows.append(row)
     return rows
 
 
+def _names(labels: NDArray[np.integer], dataset: Dataset) -> list[str]:
+    """Return the names of label ids, less those that are padding."""
+    return [dataset.label_space.name(label) for label in labels.tolist() if label >= 0]
+
+
 def check_suffix(path: Path) -> None:
-    """Raise InputError if the name of a file is not one of those that `write_review` can write.
+    """Raise InputError if the name of a file tells of nothing that a review is written as.
 
     Examples
     --------
@@ -93,15 +105,15 @@ def check_suffix(path: Path) -> None:
     >>> check_suffix(Path("review.xlsx"))
     Traceback (most recent call last):
         ...
-    longtail.errors.InputError: review.xlsx: what a review finds is written as CSV, TSV or JSON ...
+    longtail.errors.InputError: review.xlsx: what a review finds is written as a page, as CSV, ...
     """
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if is_stdout(path) or is_device(path):
         return
-    if suffix not in {*DELIMITERS, *FORMATS["json-lines"].suffixes}:
+    if not is_page(path) and suffix not in {*DELIMITERS, *FORMATS["json-lines"].suffixes}:
         raise InputError(
-            f"{path}: what a review finds is written as CSV, TSV or JSON lines, packed where .gz "
-            "stands behind. Name it .csv, .tsv or .jsonl."
+            f"{path}: what a review finds is written as a page, as CSV, TSV or JSON lines, the "
+            "latter packed where .gz stands behind. Name it .html, .csv, .tsv or .jsonl."
         )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["is_page", "write_review_page"]
+__all__ = ["is_page", "saved_as", "write_review_page"]
 
 _PLACE = b'<script id="review" type="application/json">{}</script>'
 
@@ -33,8 +33,21 @@ def is_page(path: Path | None) -> bool:
     return path is not None and path.suffix.lower() in {".html", ".htm"}
 
 
+def saved_as(path: Path) -> str:
+    """Return what a browser calls the file of what is to be changed.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from longtail.cli.review_page import saved_as
+    >>> saved_as(Path("review.html"))
+    'review.accepted.jsonl'
+    """
+    return f"{path.stem}.accepted.jsonl"
+
+
 def write_review_page(
-    path: Path, rows: Sequence[Mapping[str, Any]], *, title: str, points: Sequence[str]
+    path: Path, rows: Sequence[Mapping[str, Any]], *, title: str, points: Sequence[str], target: str
 ) -> None:
     """Write one HTML file, which needs nothing else, and asks nobody.
 
@@ -47,14 +60,15 @@ def write_review_page(
         Plain text.
     points : sequence of str
         The words of a command that tell how the points are read.
+    target : str
+        A file for the points with their labels put right.
     """
     encoded = msgspec.json.encode(rows)
-    saved_as = f"{path.stem}.accepted.jsonl"
-    words = ["longtail", "review", *points, "--apply", saved_as, "--output", "corrected.jsonl"]
+    words = ["longtail", "review", *points, "--apply", saved_as(path), "--output", target]
     content = {
         "id": hashlib.sha256(encoded).hexdigest()[:12],  # by which a browser keeps what is decided
         "title": title,
-        "saved_as": saved_as,
+        "saved_as": saved_as(path),
         "command": shlex.join(words),
         "rows": msgspec.Raw(encoded),
     }

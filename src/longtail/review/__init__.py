@@ -5,7 +5,8 @@ label that the point has not, or ranks one that it has far behind where this lab
 person should look.
 
 - `opinions`: what such models answer to each point, and where each of its own labels ranks
-- `doubts`: how much farther back a label ranks than was to be expected
+- `doubts`: how much less such a model makes of a label than was to be expected
+- `kept_opinions`: what was found so far, on disk, so that a review that was cut off goes on
 - `findings`: the labels that should be looked at, the surest first; `review_labels`
 - `corrections`: the data set with labels put in and taken out
 """

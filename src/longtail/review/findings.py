@@ -13,11 +13,13 @@ from longtail.data.pair_table import numbers_of_points
 from longtail.errors import InputError
 from longtail.log import LOG
 from longtail.metrics.hits import is_whole
-from longtail.review.doubts import doubts
+from longtail.review.doubts import doubts, surprises
+from longtail.review.kept_opinions import KeptOpinions
 from longtail.review.opinions import Opinions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -61,7 +63,7 @@ class LabelReview:
         Labels that points have not, though a model says that more likely than not they should;
         five of a point at most.
     doubtful : Findings
-        Labels that points have, though a model ranks them far behind where it usually does.
+        Labels that points have, though a model makes much less of them than it usually does.
     best : int32 (n_points, 3)
         The best answers to each point, padded with -1, to show beside.
     """
@@ -78,6 +80,8 @@ def review_labels(
     n_parts: int = N_PARTS,
     most: int = MOST_FOUND,
     callbacks: Sequence[Callback] = (),
+    checkpoint_folder: str | Path | None = None,
+    checkpoint_seconds: float = 60.0,
 ) -> LabelReview:
     """Find labels of a training set that may be missing or wrong.
 
@@ -98,6 +102,11 @@ def review_labels(
         At most so many missing labels, and as many doubtful ones.
     callbacks : sequence of Callback
         Of each training: see `LabelEstimator.fit_dataset`.
+    checkpoint_folder : str or Path, optional
+        Where is kept what has been found so far, and the state of a training. A review that was cut
+        off goes on from there, if settings and data are the same; in the end both are removed.
+    checkpoint_seconds : float
+        Least time between two times that something is kept.
 
     Returns
     -------
@@ -127,11 +136,20 @@ def review_labels(
     _check_most(most)
     part_of = _parts(dataset, n_parts, estimator.random_state)
     opinions = Opinions.of(dataset)
-    for part in range(n_parts):
+    settings = {**estimator.identity(), "n_parts": n_parts}
+    kept = KeptOpinions(checkpoint_folder, opinions, settings, checkpoint_seconds)
+    for part in range(kept.taken_up(), n_parts):
         LOG.info("part %d of %d", part + 1, n_parts)
         learner = replace(estimator)
-        learner.fit_dataset(dataset.take(part_of != part), callbacks=callbacks)
+        learner.fit_dataset(
+            dataset.take(part_of != part),
+            callbacks=callbacks,
+            checkpoint_folder=kept.of_training,
+            checkpoint_seconds=checkpoint_seconds,
+        )
         opinions.ask(learner.predictor_, np.flatnonzero(part_of == part))
+        kept.keep(part + 1)
+    kept.remove()
     return LabelReview(_missing(opinions, most), _doubtful(opinions, most), opinions.best)
 
 
@@ -179,12 +197,13 @@ def _missing(opinions: Opinions, most: int) -> Findings:
 
 
 def _doubtful(opinions: Opinions, most: int) -> Findings:
-    """Return the labels that are at least ten times as far back as was to be expected."""
+    """Return labels ten times as far back as was to be expected, or a tenth as probable."""
     judged = np.flatnonzero(opinions.are_judged)
     points = rows_of_entries(opinions.dataset.labels)[judged]
     labels = opinions.dataset.labels.indices[judged]
-    how_much = doubts(opinions.places[judged], points, labels)
+    probabilities = opinions.probabilities[judged]
+    surprising = surprises(opinions.places[judged], probabilities, opinions.dataset.n_labels)
+    how_much = doubts(surprising, points, labels)
     surest = np.argsort(-how_much, kind="stable")[:most]
     surest = surest[how_much[surest] >= LEAST_DOUBT]
-    probabilities = opinions.probabilities[judged[surest]]
-    return Findings(points[surest], labels[surest], probabilities)
+    return Findings(points[surest], labels[surest], probabilities[surest])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -89,6 +89,11 @@ class Opinions:
             further=np.full((n_points, N_FURTHER), -1, np.int32),
             further_probabilities=np.zeros((n_points, N_FURTHER), np.float32),
         )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what is filled, by name."""
+        names = [field.name for field in fields(self) if field.name not in {"dataset", "given"}]
+        return {name: getattr(self, name) for name in names}
 
     def ask(self, model: Predictor, rows: NDArray[np.int64]) -> None:
         """Ask a model of points that it has not learnt from.
