@@ -1,11 +1,14 @@
-"""What settings reach on training points that are kept from the training."""
+"""What settings reach on training points that are kept from the training, and what is chance."""
 
 from __future__ import annotations
 
+import math
 import time
+from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.special import stdtr
 
 from longtail.data.blocks import points_of
 from longtail.errors import InputError
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from longtail.metrics.hits import Floats
     from longtail.training.run import Callback
 
-__all__ = ["Trial", "kept_apart", "trial"]
+__all__ = ["Gain", "Trial", "gains", "kept_apart", "trial"]
 
 
 class Trial(NamedTuple):
@@ -38,6 +41,24 @@ class Trial(NamedTuple):
 
     metrics: dict[str, Floats]
     seconds: float
+
+
+class Gain(NamedTuple):
+    """What settings reach more than others do.
+
+    Attributes
+    ----------
+    value : float
+        In percent.
+    standard_error : float
+        Of it: another draw of points to ask, and other seeds, would change it by about so much.
+    chance : float
+        How likely it is that the best of as many tries gains so much where none is any better.
+    """
+
+    value: float
+    standard_error: float
+    chance: float
 
 
 def kept_apart(dataset: Dataset, share: float, seed: int) -> tuple[Dataset, Dataset]:
@@ -56,7 +77,7 @@ def kept_apart(dataset: Dataset, share: float, seed: int) -> tuple[Dataset, Data
     Raises
     ------
     InputError
-        If fewer than 20 points would be asked, or none can be spared.
+        If fewer than 20 points would be asked, or can be spared.
 
     Examples
     --------
@@ -76,10 +97,11 @@ def kept_apart(dataset: Dataset, share: float, seed: int) -> tuple[Dataset, Data
     rows = held_out_rows(
         points_of(dataset), dataset.labels, n_wanted, seed, reads_label_texts=by_text
     )
-    if not len(rows[1]):
+    if len(rows[1]) < LEAST_HELD_OUT:
         raise InputError(
-            "No points can be kept apart: labels have too few examples each, or nearly all points "
-            "are alike. Try settings by a file of other points: longtail evaluate --against."
+            f"Only {len(rows[1])} points can be kept apart, and fewer than {LEAST_HELD_OUT} tell "
+            "nothing: labels have too few examples each, or many points are alike. Keep a larger "
+            "share apart, or try settings by a file of other points: longtail evaluate --against."
         )
     return dataset.take(rows[0]), dataset.take(rows[1])
 
@@ -93,6 +115,8 @@ def trial(
 ) -> Trial:
     """Train, and measure the answers to other points with the same labels.
 
+    The estimator stays as it is: a copy is trained.
+
     Examples
     --------
     >>> from longtail import Dataset, LongtailClassifier
@@ -104,7 +128,7 @@ def trial(
     100.0
     """
     started = time.perf_counter()
-    model = estimator.fit_dataset(train, callbacks=callbacks).predictor_
+    model = copy(estimator).fit_dataset(train, callbacks=callbacks).predictor_
     seconds = time.perf_counter() - started
     n_places = deepest_place(USUAL_PLACES, USUAL_RECALL_PLACES)
     ids, scores = zip(*answers_to(model, points_of(asked), n_places, None), strict=True)
@@ -116,3 +140,81 @@ def trial(
         n_train_points=train.n_points,
     )
     return Trial(metrics, seconds)
+
+
+def gains(choices: Sequence[Sequence[Trial]], metric: str) -> list[Gain]:
+    """Return what each of some settings, but the first, gains on the first.
+
+    Two things are chance. Other points would have been asked: that shows in how much the points
+    differ. Other seeds would have made other models: that shows where settings were trained by
+    several seeds, and is taken to be alike for all of them. With few seeds it is not known well, so
+    Student's distribution tells what is likely, by the degrees of freedom of Welch and
+    Satterthwaite. The more is tried, the more the luckiest gains: Bonferroni's correction.
+
+    Parameters
+    ----------
+    choices : sequence of sequence of Trial
+        For each of the settings, the same points asked after trainings by one seed or several.
+    metric : str
+
+    Returns
+    -------
+    list of Gain
+        One less than there are choices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.trials import Trial, gains
+    >>> always, at_times = np.full(40, 100.0), np.tile([100.0, 0.0], 20)
+    >>> of_both = [[Trial({"P@1": values}, 1.0)] * 2 for values in (at_times, always)]
+    >>> found, = gains(of_both, "P@1")
+    >>> found.value, round(found.standard_error, 2), found.chance < 0.001
+    (50.0, 8.01, True)
+    """
+    values = [np.array([one.metrics[metric] for one in own]) for own in choices]
+    spread = _spread_of_seeds(values)
+    n_tries = len(values) - 1
+    return [_gain(own, values[0], spread, n_tries) for own in values[1:]]
+
+
+class _Spread(NamedTuple):
+    """The variance that seeds give to a mean, and by how many degrees of freedom it is known."""
+
+    variance: float
+    freedom: int
+
+
+def _spread_of_seeds(values: Sequence[Floats]) -> _Spread:
+    """Return what seeds change in the mean over all points, of which some are asked.
+
+    Parameters
+    ----------
+    values : sequence of float64 (n_seeds, n_points)
+        One for each of the settings.
+    """
+    freedom = sum(len(own) - 1 for own in values)
+    if not freedom:
+        return _Spread(0.0, 1)
+    n_points, of_means, of_points = values[0].shape[1], 0.0, 0.0
+    for own in values:
+        by_seed = own.mean(axis=1, keepdims=True)
+        of_means += float(((by_seed - own.mean()) ** 2).sum())
+        of_points += float(((own - by_seed - own.mean(axis=0) + own.mean()) ** 2).sum())
+    # Means over some points differ, too, where those over all of them would be the same.
+    variance = of_means - of_points / (n_points - 1) / n_points
+    return _Spread(max(0.0, variance / freedom), freedom)
+
+
+def _gain(ours: Floats, theirs: Floats, spread: _Spread, n_tries: int) -> Gain:
+    """Return what one gains on the other, both float64 (n_seeds, n_points)."""
+    differences = ours.mean(axis=0) - theirs.mean(axis=0)
+    value = float(differences.mean())
+    by_points = float(differences.var(ddof=1)) / len(differences)
+    by_seeds = spread.variance * (1 / len(ours) + 1 / len(theirs))
+    error = math.sqrt(by_points + by_seeds)
+    if not error:  # all points gain alike
+        return Gain(value, 0.0, 0.0 if value > 0 else 1.0)
+    of_both = by_points**2 / (len(differences) - 1) + by_seeds**2 / spread.freedom
+    likely = float(stdtr(error**4 / of_both, -value / error))
+    return Gain(value, error, min(1.0, n_tries * likely))
