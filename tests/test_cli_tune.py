@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from command_line import refused, run, stdin_of
+from command_line import refused, run, stdin_of, write_lines
 from longtail import Dataset, LongtailClassifier
 from longtail.cli.tune_results import SHOWN, Choice, Tried, best_of, results_table, verdict
 from longtail.errors import InputError, TooLargeError, TrainingError
@@ -123,6 +123,63 @@ def test_where_no_point_can_be_spared_that_is_said():
         kept_apart(dataset, 0.2, seed=0)
 
 
+WORDS = np.random.default_rng(0).integers(0, 200, (400, 4)).tolist()
+
+
+def of_own_labels():
+    """Each fourth point has a label of its own, which is called as the text is."""
+    texts = [f"t{i} " + " ".join(f"word{j}" for j in words) for i, words in enumerate(WORDS)]
+    labels = [[texts[i]] if i % 4 == 0 else [f"label {i % 4}"] for i in range(400)]
+    return Dataset.of(texts, labels)
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_labels_that_only_points_to_ask_have_are_known_if_they_are_given(is_given):
+    dataset = of_own_labels()
+    train, asked = kept_apart(dataset, 0.2, seed=0, labels_are_given=is_given)
+    has_points = np.bincount(train.labels.indices, minlength=train.n_labels) > 0
+    assert has_points.all() != is_given
+    own, other = train.label_space, asked.label_space
+    assert list(other.names)[: own.n_labels] == list(own.names)
+    assert set(other.names) == set(dataset.label_space.names)
+    by_text = dict(zip(dataset.texts, named_labels(dataset), strict=True))
+    for part in (train, asked):
+        assert named_labels(part) == [by_text[text] for text in part.texts]
+    found = trial(LongtailClassifier(dimension=16, epochs=1, n_threads=1), train, asked)
+    is_unknown = np.array([labels[0].startswith("t") for labels in named_labels(asked)])
+    reached = found.metrics["R@100"][is_unknown]
+    assert is_unknown.any()
+    assert reached.all() if is_given else not reached.any()
+
+
+def named_labels(dataset):
+    """Return each point's labels by name."""
+    return [[dataset.label_space.name(i) for i in ids] for ids in dataset.label_lists()]
+
+
+def test_the_command_knows_labels_by_their_file(capsys, tmp_path):
+    dataset = of_own_labels()
+    dataset.write(tmp_path / "train.jsonl")
+    dataset.label_space.write(tmp_path / "labels.txt")
+    points = zip(dataset.texts, dataset.label_lists(), strict=True)
+    rows = (json.dumps({"text": text, "labels": labels}) for text, labels in points)
+    write_lines(tmp_path / "ids.jsonl", rows)
+    options = ["--json", "-", "--seeds", "1", "--try", "epochs=2", *SMALL]
+    reached = []
+    for points in (["ids.jsonl", "--labels", tmp_path / "labels.txt"], ["train.jsonl"]):
+        code, out, _ = run(capsys, "tune", tmp_path / points[0], *points[1:], *options)
+        assert code == 0
+        reached.append(json.loads(out)["choices"][0]["metrics"]["R@100"])
+    assert reached[0] > 95
+    assert reached[1] < 85
+
+
+def test_where_no_point_has_a_label_that_is_said():
+    dataset = Dataset.of([f"text {i}" for i in range(200)], [[] for _ in range(200)])
+    with pytest.raises(InputError, match="None of the 200 training points has a label"):
+        kept_apart(dataset, 0.2, seed=0)
+
+
 def test_a_trial_measures_what_the_model_answers():
     train, asked = small_wordnet(400, 100, n_labels=20)
     estimator = LongtailClassifier(dimension=16, epochs=1, n_threads=1)
@@ -214,7 +271,7 @@ def test_what_was_measured_by_then_is_told(train, capsys, tmp_path, monkeypatch,
     assert written["n_choices"] == written["n_seeds"] == 2
 
 
-def test_ctrl_c_during_the_first_training_tells_nothing(train):
+def test_a_stop_during_the_first_training_tells_nothing(train):
     """Nothing is known by then."""
     command = [sys.executable, "-m", "longtail", "tune", train, "--try", "tail=0"]
     with subprocess.Popen(
@@ -222,10 +279,10 @@ def test_ctrl_c_during_the_first_training_tells_nothing(train):
     ) as process:
         for line in process.stderr:
             if line.startswith("1 of 4"):
-                process.send_signal(signal.SIGINT)
+                process.send_signal(signal.SIGTERM)
                 break
         out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 143
     assert out == ""
     assert err.splitlines()[-1] == "Stopped."
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 import math
 import time
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import stdtr
 
 from longtail.data.blocks import points_of
+from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError
 from longtail.estimators.holding_out import LEAST_HELD_OUT, held_out_rows
+from longtail.estimators.training_input import check_dataset
 from longtail.evaluation import answers_to
 from longtail.metrics import by_point
 from longtail.metrics.hits import USUAL_PLACES, USUAL_RECALL_PLACES, deepest_place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from longtail.data.dataset import Dataset
     from longtail.estimators.estimator import LabelEstimator
@@ -61,11 +66,17 @@ class Gain(NamedTuple):
     chance: float
 
 
-def kept_apart(dataset: Dataset, share: float, seed: int) -> tuple[Dataset, Dataset]:
+def kept_apart(
+    dataset: Dataset, share: float, seed: int, *, labels_are_given: bool = True
+) -> tuple[Dataset, Dataset]:
     """Part a training set into the points to learn from, and those to ask.
 
     Near-identical points stay together, and where somebody has written equally many examples of
     each label, all labels lose as many: see `held_out_rows`.
+
+    Labels that are known by the points alone are not known before there is a point. Those that only
+    points to ask have are left out of what is learnt from, and count as missed: else a model would
+    find by its name what it cannot know, and there would be few others of that kind.
 
     Parameters
     ----------
@@ -73,11 +84,18 @@ def kept_apart(dataset: Dataset, share: float, seed: int) -> tuple[Dataset, Data
     share : float
         Of the points, to ask.
     seed : int
+    labels_are_given : bool
+        Whether all labels are known whatever points there are, as those of a file of labels are.
+
+    Returns
+    -------
+    train, asked : Dataset
+        With the same label ids; labels that only `asked` has are behind those of `train`.
 
     Raises
     ------
     InputError
-        If fewer than 20 points would be asked, or can be spared.
+        If no point has a label, or fewer than 20 points would be asked, or can be spared.
 
     Examples
     --------
@@ -87,6 +105,7 @@ def kept_apart(dataset: Dataset, share: float, seed: int) -> tuple[Dataset, Data
     >>> [part.n_points for part in kept_apart(dataset, 0.2, seed=0)]
     [80, 20]
     """
+    check_dataset(dataset)
     n_wanted = share * dataset.n_points
     if n_wanted < LEAST_HELD_OUT:
         raise InputError(
@@ -103,7 +122,24 @@ def kept_apart(dataset: Dataset, share: float, seed: int) -> tuple[Dataset, Data
             "nothing: labels have too few examples each, or many points are alike. Keep a larger "
             "share apart, or try settings by a file of other points: longtail evaluate --against."
         )
-    return dataset.take(rows[0]), dataset.take(rows[1])
+    train, asked = (dataset.take(part) for part in rows)
+    return (train, asked) if labels_are_given else _of_known_labels(train, asked)
+
+
+def _of_known_labels(train: Dataset, asked: Dataset) -> tuple[Dataset, Dataset]:
+    """Return the points with the labels of `train` alone, and with all others behind them."""
+    n_points_of = np.bincount(train.labels.indices, minlength=train.n_labels)
+    order = np.argsort(n_points_of == 0, kind="stable")
+    known = order[: np.count_nonzero(n_points_of)]
+    return _of_labels(train, known), _of_labels(asked, order)
+
+
+def _of_labels(dataset: Dataset, ids: NDArray[np.int64]) -> Dataset:
+    """Return a data set with some labels alone, in that order."""
+    space = dataset.label_space
+    names, texts = (None if of is None else of.take(ids) for of in (space.names, space.texts))
+    part = LabelSpace(len(ids), names, texts)
+    return replace(dataset, labels=dataset.labels[:, ids], label_space=part)
 
 
 def trial(

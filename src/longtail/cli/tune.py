@@ -175,7 +175,9 @@ def _try(choices: Sequence[Choice], dataset: Dataset, arguments: argparse.Namesp
     """
     from longtail.trials import kept_apart  # noqa: PLC0415 - loads much
 
-    parts = _Parts(*kept_apart(dataset, arguments.share, _seed(arguments)))
+    is_given = arguments.labels is not None
+    parted = kept_apart(dataset, arguments.share, _seed(arguments), labels_are_given=is_given)
+    parts = _Parts(*parted)
     _announce(choices, parts, arguments)
     tried = [Tried(choice) for choice in choices]
     try:

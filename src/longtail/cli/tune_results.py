@@ -52,6 +52,13 @@ class Tried:
         One for each seed that is through.
     failure : str
         Why it could not be trained, if it could not.
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.cli.tune_results import Choice, Tried
+    >>> Tried(Choice("tail=0", "longtail", ["tail=0"], LongtailClassifier(tail=0))).is_measured
+    False
     """
 
     choice: Choice
@@ -89,7 +96,24 @@ def best_of(tried: Sequence[Tried], by: str) -> int | None:
 
 
 def verdict(tried: Sequence[Tried], by: str) -> str:
-    """Return in a line which is best, or that none is; nothing if there is nothing to compare."""
+    """Return in a line which is best, or that none is; nothing if there is nothing to compare.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.cli.tune_results import Choice, Tried, best_of, verdict
+    >>> from longtail.trials import Trial
+    >>> tried = [
+    ...     Tried(
+    ...         Choice(f"tail={tail}", "longtail", [f"tail={tail}"], LongtailClassifier(tail=tail)),
+    ...         [Trial({"P@1": np.tile([100.0, p], 20)}, seconds=1.0)] * 2,
+    ...     )
+    ...     for tail, p in [(0.5, 0.0), (0.4, 100.0)]
+    ... ]
+    >>> verdict(tried, "P@1"), best_of(tried, "P@1")
+    ('tail=0.4 gains 50.00 P@1, as chance does less than once in 1,000 times.', 1)
+    """
     found = _gains(tried, by)
     if not found:
         return ""
