@@ -34,7 +34,9 @@ _KINDS_OF_MANY = {int: "whole numbers", float: "numbers", str: "words"}
 _PARAMETER = re.compile(r"^(\w+(?:, \w+)*)(?: : .*)?$")
 
 
-def parse_settings(recipe: type[LabelEstimator], pairs: Sequence[str]) -> dict[str, Any]:
+def parse_settings(
+    recipe: type[LabelEstimator], pairs: Sequence[str], *, option: str = "--set"
+) -> dict[str, Any]:
     """Return keyword arguments of a recipe.
 
     Parameters
@@ -42,6 +44,8 @@ def parse_settings(recipe: type[LabelEstimator], pairs: Sequence[str]) -> dict[s
     recipe : type
     pairs : sequence of str
         Such as ``"dimension=300"``, ``"char_ngrams=3,5"``, ``"char_ngrams=none"``.
+    option : str
+        Behind which they were written.
 
     Raises
     ------
@@ -62,12 +66,12 @@ def parse_settings(recipe: type[LabelEstimator], pairs: Sequence[str]) -> dict[s
         key, equals, text = pair.partition("=")
         if not equals:
             raise InputError(
-                f"--set takes key=value, got {pair!r}. Write, for example, dimension=300."
+                f"{option} takes key=value, got {pair!r}. Write, for example, dimension=300."
             )
         if key not in types:
             raise InputError(_unknown_setting(recipe, key, list(types)))
         if key in settings:
-            raise InputError(f"--set {key} is given twice. Keep the one that you mean.")
+            raise InputError(f"{option} {key} is given twice. Keep the one that you mean.")
         settings[key] = _value(key, text.strip(), types[key])
     return settings
 

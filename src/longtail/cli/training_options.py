@@ -164,8 +164,14 @@ def statistics(dataset: Dataset) -> str:
     )
 
 
-def configured(arguments: argparse.Namespace) -> LabelEstimator:
+def configured(arguments: argparse.Namespace, *, option: str = "--set") -> LabelEstimator:
     """Return the estimator that the options ask for; what is wrong is found before data is read.
+
+    Parameters
+    ----------
+    arguments : argparse.Namespace
+    option : str
+        Behind which the settings were written.
 
     Raises
     ------
@@ -183,14 +189,14 @@ def configured(arguments: argparse.Namespace) -> LabelEstimator:
     """
     with nothing_to_lose(), quick_imports():
         kind = recipe(arguments.recipe)
-    settings = parse_settings(kind, arguments.set)
-    for option, key in (("seed", "random_state"), ("device", "device")):
-        given = getattr(arguments, option)
+    settings = parse_settings(kind, arguments.set, option=option)
+    for name, key in (("seed", "random_state"), ("device", "device")):
+        given = getattr(arguments, name)
         if given is None:
             continue
         if key in settings:
             raise InputError(
-                f"{key} is set by --{option} ({given}) and by --set ({settings[key]}). Keep one."
+                f"{key} is set by --{name} ({given}) and by {option} ({settings[key]}). Keep one."
             )
         settings[key] = given
     estimator = kind(**settings)
