@@ -39,7 +39,7 @@ __all__ = ["NetworkTraining", "Taught"]
 
 # Of so many points, a network that reaches as much of the sum's precision in the trial, where it
 # learns from half of them, and in few steps, has more of it in the end.
-MANY_POINTS, ENOUGH = 1_000, 0.98
+MANY_POINTS, ENOUGH = 1_000, 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
