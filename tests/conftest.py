@@ -54,6 +54,17 @@ def model(text_model_path, request):
     return own if request.param == "as trained" else own.compressed("int8")
 
 
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium, without a window."""
+    from chromium import CHROMIUM, sync_api
+
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
 @pytest.fixture(scope="session")
 def place(tmp_path_factory):
     """A folder with training and test files, two models of texts and one of features."""

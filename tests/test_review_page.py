@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 
+from chromium import NEEDS_CHROMIUM, sync_api
 from conftest import HOSTILE
 from longtail.cli.review_page import write_review_page
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+pytestmark = NEEDS_CHROMIUM
 
 POINTS = ["my train.jsonl", "--labels", "labels.txt"]
 ENDS_SCRIPT = "</script><script>window.hacked=2</script><!--"
@@ -38,14 +36,6 @@ ROWS = [
     row("doubtful", 7, "new car", "drink", probability=0.0),
     row("doubtful", 9, "fast car", "wine " * 40, answers=[]),
 ]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture

@@ -13,15 +13,14 @@ import pytest
 import uvicorn
 from scipy.sparse import csr_array
 
+from chromium import NEEDS_CHROMIUM, sync_api
 from conftest import HOSTILE
 from longtail import Dataset, LongtailClassifier, load
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.serve import Limits, app
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+pytestmark = NEEDS_CHROMIUM
 
 
 @contextmanager
@@ -47,14 +46,6 @@ def served(path, limits=None):
 def address(text_model_path):
     with served(text_model_path) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture

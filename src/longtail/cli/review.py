@@ -15,7 +15,6 @@ from longtail.cli.files import check_inputs, check_output, is_stdout
 from longtail.cli.notices import notice, warning
 from longtail.cli.one_at_a_time import alone_in
 from longtail.cli.output import result, short, table
-from longtail.cli.own_columns import told_columns
 from longtail.cli.review_file import as_rows, check_suffix, read_review, write_review
 from longtail.cli.review_page import is_page, saved_as, write_review_page
 from longtail.cli.training_options import (
@@ -26,10 +25,8 @@ from longtail.cli.training_options import (
     configured,
     option_hint,
     said_of_points,
-    statistics,
-    training_set,
+    training_points,
 )
-from longtail.data.copies import points_of_rows
 from longtail.data.files import is_device
 from longtail.data.formats import FORMATS, suffix_of
 from longtail.errors import InputError, source_name
@@ -99,8 +96,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         _put_right(arguments)
         return 0
     estimator = configured(arguments)
-    dataset = _points(arguments)
-    notice(statistics(dataset))
+    dataset = training_points(arguments)
     review = _reviewed(estimator, dataset, arguments)
     _tell(review, dataset, arguments)
     return 0
@@ -125,11 +121,6 @@ def _check_output(arguments: argparse.Namespace, names: tuple[str | None, ...]) 
     check_output(arguments.output, read=(*names, arguments.apply))
     if arguments.apply is None:
         check_suffix(arguments.output)
-
-
-def _points(arguments: argparse.Namespace) -> Dataset:
-    """Read the training set, one row a point."""
-    return points_of_rows(training_set(arguments, told_columns(arguments)))[0]
 
 
 def _reviewed(
@@ -233,7 +224,7 @@ def _shown(row: dict[str, object]) -> tuple[str, str, str]:
 
 def _put_right(arguments: argparse.Namespace) -> None:
     """Write the points with the labels that a person has accepted."""
-    before = _points(arguments)
+    before = training_points(arguments)
     format_name = _format_of(arguments.output, before)
     accepted = read_review(arguments.apply, before)
     after = corrected(before, *accepted)

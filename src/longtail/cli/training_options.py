@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from longtail.amounts import counted
 from longtail.cli.interrupts import nothing_to_lose
-from longtail.cli.own_columns import add_column_arguments
+from longtail.cli.notices import notice
+from longtail.cli.own_columns import add_column_arguments, told_columns
 from longtail.cli.quick_imports import quick_imports
 from longtail.cli.settings import parse_settings, setting_names, settings_help
+from longtail.data.copies import points_of_rows
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
 from longtail.errors import InputError, LongtailError
@@ -31,6 +33,7 @@ __all__ = [
     "option_hint",
     "said_of_points",
     "statistics",
+    "training_points",
     "training_set",
 ]
 
@@ -119,6 +122,13 @@ def training_set(arguments: argparse.Namespace, columns: Columns) -> Dataset:
         labels_column=columns.labels,
         label_separator=columns.separator,
     )
+
+
+def training_points(arguments: argparse.Namespace) -> Dataset:
+    """Read the points that the options name, one row each, and say how many they are."""
+    dataset = points_of_rows(training_set(arguments, told_columns(arguments)))[0]
+    notice(statistics(dataset))
+    return dataset
 
 
 def said_of_points(arguments: argparse.Namespace) -> list[str]:

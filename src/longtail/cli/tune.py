@@ -12,7 +12,6 @@ from longtail.amounts import counted
 from longtail.cli.files import check_inputs, check_output, is_stdout, write_json
 from longtail.cli.notices import notice, warning
 from longtail.cli.output import one_line, result
-from longtail.cli.own_columns import told_columns
 from longtail.cli.training_options import (
     add_data_arguments,
     add_points_argument,
@@ -21,8 +20,7 @@ from longtail.cli.training_options import (
     configured,
     option_hint,
     said_of_points,
-    statistics,
-    training_set,
+    training_points,
 )
 from longtail.cli.tune_results import (
     SHOWN,
@@ -33,7 +31,6 @@ from longtail.cli.tune_results import (
     results_table,
     verdict,
 )
-from longtail.data.copies import points_of_rows
 from longtail.errors import InputError, LongtailError, did_you_mean
 from longtail.progress import ProgressBar
 from longtail.recipes.names import DEFAULT_RECIPE
@@ -111,9 +108,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         check_output(arguments.json, read=names)
     _check(arguments)
     choices = _choices(arguments)
-    dataset = points_of_rows(training_set(arguments, told_columns(arguments)))[0]
-    notice(statistics(dataset))
-    return _try(choices, dataset, arguments)
+    return _try(choices, training_points(arguments), arguments)
 
 
 def _check(arguments: argparse.Namespace) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from longtail.log import LOG
 from longtail.training.checkpoints import CheckpointFolder
 from longtail.training.fingerprint import fingerprint
@@ -86,8 +84,7 @@ class KeptOpinions:
         """Write down the opinions of so many parts, and forget how the last was trained."""
         if self._folder is None or self.of_training is None:
             return
-        state = {name: np.asarray(array) for name, array in self._opinions.arrays().items()}
-        self._folder.save(_STAGE, n_asked, state, [], ends_stage=False)
+        self._folder.save(_STAGE, n_asked, self._opinions.arrays(), [], ends_stage=False)
         CheckpointFolder.clear_all(self.of_training)
         with suppress(OSError):  # it was not made, or something else is in it
             self.of_training.rmdir()
