@@ -198,8 +198,9 @@ def _less_sure_of_fragments(
 def _counts_of_ranks(n_usual: int, n_candidates: int, is_sum: bool) -> NDArray[np.float64]:
     """Return how much the label of each rank counts where probabilities are learnt.
 
-    A network learns to put wrong labels far behind. Of a sum, the best labels do not tell how
-    improbable others are, so these are learnt from, too, and count as much all together.
+    A network learns to put wrong labels far behind. Of a sum, also of one that a network corrects
+    but a little, the best labels do not tell how improbable others are, so these are learnt from,
+    too, and count as much all together.
     """
     counts = np.ones(max(n_usual, N_OF_SUM if is_sum else 0))
     n_behind = len(counts) - n_usual

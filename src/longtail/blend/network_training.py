@@ -1,10 +1,8 @@
-"""How the network that blends scores is learnt, on held-out rows of the training data."""
+"""How what blends scores is learnt, on held-out rows of the training data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,13 +13,12 @@ from longtail.blend.ranking_network import RankingNetwork
 from longtail.blend.score_network import ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
 from longtail.kernels.jit import HelpingThreads
-from longtail.metrics.head_and_tail import head_and_tail_precision, sum_of_precisions
+from longtail.metrics.head_and_tail import head_and_tail_precision
 from longtail.metrics.hits import true_among
 from longtail.scorers.ranking import best_first
 from longtail.training.adamw import AdamW
 from longtail.training.products import one_blas_thread
 from longtail.training.scratch import Scratch
-from longtail.training.threads import meanwhile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,14 +34,21 @@ if TYPE_CHECKING:
 
 __all__ = ["NetworkTraining", "Taught"]
 
-# Of so many points, a network that reaches as much of the sum's precision in the trial, where it
-# learns from half of them, and in few steps, has more of it in the end.
-MANY_POINTS, ENOUGH = 1_000, 0.9
+BESIDE = 0.5  # how much of the sum is there while the network learns
+# A network that learns from all points tells more than those of a trial, which have half of them.
+POWER_OF_SHARE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkTraining:
-    """Train a `ScoreNetwork`, and keep it only where it beats the weighted sum of the sources.
+    """Train a weighted sum of the sources, and a network that corrects it.
+
+    The network learns what to add to half of the sum: what is to be added is easier to learn than
+    the whole (He et al., "Deep residual learning for image recognition", CVPR 2016, section 3.1).
+    Both together take the place of a share of the sum. That share a trial finds, by points that the
+    network has not learnt from: so few points, of which it would learn chance as well, correct the
+    sum a little, and many in full. The sum is then that of what sources say itself, not of how far
+    it is behind the best of the point: it ranks the same, but tells sure answers from others.
 
     The loss ranks: each true candidate of a point against all its false ones (decoupled softmax;
     Gupta et al., "Dual-encoders for extreme multi-label classification", ICLR 2024), a point
@@ -53,9 +57,8 @@ class NetworkTraining:
     Parameters
     ----------
     hidden_layers : (int, int)
-        Sizes of the two layers.
-    epochs : (int, int)
-        Of few points, and of many, which are not learnt by heart so soon.
+        Sizes of the two layers, units of the sum among them.
+    epochs : int
     batch_size : (int, int)
         Points of a batch, with all their candidates: where points are few, and where they are many.
         Smaller batches give more steps in the same time, in which few points are learnt by heart.
@@ -73,16 +76,12 @@ class NetworkTraining:
         After each layer.
     least_points : int
         With fewer held-out points that have a true candidate, the weighted sum is taken.
-    clearly : float
-        Where there are fewer pairs of a true and a false candidate than the network has weights, as
-        of points with one of a few labels, it knows them by heart: there it must gain so many
-        standard errors.
     least_quality : float
         Where neither a source nor the sum of all reaches so much P@k and PSP@k, summed over k = 1,
         3 and 5, all sources count alike.
     trial_steps, trial_epochs, trial_points : int
         The trial on halves ends after about so many steps, or so many epochs, and is of at most so
-        many points: enough to see that the network gains, and which candidates are hard to tell
+        many points: enough to see how much the network tells, and which candidates are hard to tell
         apart.
     n_compared : (int, int)
         Of a point's candidates, the network learns from those that rank first in a trial, and from
@@ -117,7 +116,7 @@ class NetworkTraining:
     """
 
     hidden_layers: tuple[int, int] = (64, 32)
-    epochs: tuple[int, int] = (20, 40)
+    epochs: int = 24
     batch_size: tuple[int, int] = (125, 62)
     few_points: int = 5_000
     learning_rate: float = 0.01
@@ -125,7 +124,6 @@ class NetworkTraining:
     averaged: float = 0.3
     dropout: float = 0.1
     least_points: int = 20
-    clearly: float = 2.0
     least_quality: float = 0.1
     trial_steps: int = 100
     trial_epochs: int = 40
@@ -141,13 +139,10 @@ class NetworkTraining:
         inverse_propensities: NDArray[np.float64],
         run: TrainingRun,
     ) -> Taught:
-        """Return the network, or the weighted sum of the sources, and what it knows by heart.
+        """Return the corrected sum of the sources, and how far it knows the points by heart.
 
-        Both are tried on each half of the points, learnt from the other half. If the network gains
-        in precision at 1, 3 and 5, or in the sum of that and propensity-scored precision, or by
-        more than a standard error at 1, it is returned, learnt from all points. (By the sum alone,
-        a ranking that puts rare labels first can pass for better though it is far less precise; how
-        much rare labels count is for their weights to say, which come on top.)
+        A sum and its correction are learnt from each half of some points, and tried on the other
+        half, which says what share of the correction helps. Then both are learnt from all points.
 
         Parameters
         ----------
@@ -161,13 +156,13 @@ class NetworkTraining:
         Returns
         -------
         Taught
-            The network has the level that tells best which answers are right.
+            With the level that tells best which answers are right.
         """
         is_true = true_among(evidence.judged, truth)
-        if self.is_unseen:
-            taught = self._chosen(evidence, truth, is_true, inverse_propensities, run)
-        else:
-            with one_blas_thread():
+        with one_blas_thread():  # the products are too small to be shared
+            if self.is_unseen:
+                taught = self._chosen(evidence, truth, is_true, inverse_propensities, run)
+            else:
                 every = np.arange(len(is_true))
                 taught = Taught(weighted_sum(evidence, is_true, every, alike=self.alike))
         network = levelled(taught.network, evidence, is_true, run.n_threads)
@@ -181,76 +176,85 @@ class NetworkTraining:
         inverse_propensities: NDArray[np.float64],
         run: TrainingRun,
     ) -> Taught:
-        """Return the network, or the weighted sum of the sources: see `taught`."""
+        """Return the sum, corrected by as much as a trial says: see `taught`."""
         shuffled = np.random.default_rng(run.seed_for("halves")).permutation(len(is_true))
         tried = shuffled[: self.trial_points]
         some = _Judged(evidence.of_rows(tried), truth[tried], inverse_propensities, run.n_threads)
         total = ScoreNetwork.of_all(evidence)
         plain = _said_by_all_and_each(total, some.evidence, run.n_threads)
-        if all(some.qualities(said)[1] < self.least_quality for said in plain):
+        if all(some.quality(said) < self.least_quality for said in plain):
             return Taught(total)  # chance hits do not tell the sources apart
-        with one_blas_thread():  # the products are too small to be shared
-            must_be_clear = self._teach_little(evidence, is_true)
-            trial = self._won_trial(some, is_true[tried], run, clearly=must_be_clear)
-            if trial is None:
-                return Taught(weighted_sum(evidence, is_true, tried))
-            network = self._learnt(trial, evidence, is_true, run)
+        total = weighted_sum(evidence, is_true, tried)
+        if is_true[tried].any(axis=1).sum() < self.least_points:
+            return Taught(total)
+        trial = self._tried(some.evidence, is_true[tried], run)
+        if not trial.share:
+            return Taught(total)
+        network = self._learnt(trial, total, evidence, is_true, run)
         known = some.first_is_right(network.scores(some.evidence, run.n_threads))
         by_others = some.first_is_right(trial.scores)
-        return Taught(network, max(known.mean() - by_others.mean(), 0.0), is_sum=False)
-
-    def _won_trial(
-        self, points: _Judged, is_true: NDArray[np.bool_], run: TrainingRun, *, clearly: bool
-    ) -> _Trial | None:
-        """Return a trial on halves of some points; None if they are too few, or nothing is gained.
-
-        See `_gains` for `clearly`.
-        """
-        if is_true.any(axis=1).sum() < self.least_points:
-            return None
-        examples = RankingExamples.of(points.evidence, is_true, run.n_threads)
-        by_halves = partial(_summed_by_halves, points.evidence, is_true)
-        with meanwhile(by_halves, run.n_threads) as summed:
-            network, scores = self._tried(examples, run)
-        if not self._gains(points, scores, summed.result(), clearly=clearly):
-            return None
-        return _Trial(examples.without_points(), network, scores)
+        return Taught(network, max(known.mean() - by_others.mean(), 0.0), is_sum=trial.share < 1)
 
     def _learnt(
-        self, trial: _Trial, evidence: Evidence, is_true: NDArray[np.bool_], run: TrainingRun
+        self,
+        trial: _Trial,
+        total: ScoreNetwork,
+        evidence: Evidence,
+        is_true: NDArray[np.bool_],
+        run: TrainingRun,
     ) -> ScoreNetwork:
-        """Learn from all points, of whose candidates a trial tells which are the hardest."""
-        hardest = trial.examples.hardest_of(
+        """Correct the sum by all points, of whose candidates a trial tells which are hardest."""
+        examples = trial.examples
+        total = examples.on_their_scale(total.of_values())
+        hardest = examples.hardest_of(
             evidence,
             is_true,
-            trial.network,
+            (trial.network, total.times(BESIDE)),
             self.n_compared,
             seed=run.seed_for("candidates"),
             n_threads=run.n_threads,
         )
-        return hardest.frozen(self._fit(hardest, np.arange(len(is_true)), run).layers)
+        learnt = self._fit(hardest, np.arange(len(is_true)), run, len(total.bias1))
+        return _corrected(total, examples.frozen(learnt.layers), trial.share)
 
-    def _tried(self, examples: RankingExamples, run: TrainingRun) -> tuple[RankingNetwork, Floats]:
-        """Learn from each half of some points what ranks the other: a network, and all scores."""
-        halves, short = np.array_split(np.arange(len(examples.inputs)), 2), self.trial_steps
+    def _tried(self, evidence: Evidence, is_true: NDArray[np.bool_], run: TrainingRun) -> _Trial:
+        """Learn from each half of some points what ranks the other half."""
+        examples = RankingExamples.of(evidence, is_true, run.n_threads)
+        halves = np.array_split(np.arange(len(is_true)), 2)
+
+        def taught_by(half: NDArray[np.int64]) -> tuple[ScoreNetwork, RankingNetwork, Floats]:
+            total = examples.on_their_scale(weighted_sum(evidence, is_true, half).of_values())
+            sums = total.scores(evidence)
+            shown, n_beside = examples.saying(BESIDE * sums), len(total.bias1)
+            network = self._fit(shown, half, run, n_beside, most_steps=self.trial_steps)
+            return total, network, sums
+
         with HelpingThreads(min(2, run.n_threads)) as pool:
-            networks = list(
-                pool.map(lambda half: self._fit(examples, half, run, short), halves[::-1])
-            )
-        pairs = zip(networks, halves, strict=True)
-        logits = [examples.logits(network, half) for network, half in pairs]
-        return networks[0], np.concatenate(logits)
+            (total, network, sums), (_, other, sums_of_first) = pool.map(taught_by, halves)
+        sums[halves[0]] = sums_of_first[halves[0]]
+        by_others = zip((other, network), halves, strict=True)
+        added = np.concatenate([examples.added(one, half) for one, half in by_others])
+        examples = examples.saying(sums)
+        added -= (1 - BESIDE) * examples.said  # which the network takes the place of
+        share = examples.best_share(added) ** POWER_OF_SHARE
+        corrected = _corrected(total, examples.frozen(network.layers), share)
+        scores: Floats = np.add(sums, np.float32(share) * added)
+        return _Trial(examples.without_points(), corrected, scores, share)
 
     def _fit(
         self,
         examples: RankingExamples,
         rows: NDArray[np.int64],
         run: TrainingRun,
+        n_beside: int,
+        *,
         most_steps: int | None = None,
     ) -> RankingNetwork:
-        """Train on some points."""
+        """Train a network on some points, with `n_beside` units less in each layer."""
         random, scratch = np.random.default_rng(run.seed_for("score network")), Scratch()
-        network = RankingNetwork(len(examples.centre), *self.hidden_layers, self.dropout, random)
+        n_hidden1, n_hidden2 = (n_units - n_beside for n_units in self.hidden_layers)
+        n_views = len(examples.centre)
+        network = RankingNetwork(n_views, n_hidden1, n_hidden2, self.dropout, random)
         useful = rows[examples.is_true[rows].any(axis=1)]  # the others have nothing to rank
         batch_size, n_steps = self._sizes(len(useful), most_steps)
         sum_of_rates = n_steps * self.learning_rate * (1 + self.averaged) / 2
@@ -274,36 +278,11 @@ class NetworkTraining:
 
         With `most_steps`, of a trial, about as many.
         """
-        are_many = n_points > self.few_points
-        batch_size, n_epochs = self.batch_size[are_many], self.epochs[are_many]
+        batch_size, n_epochs = self.batch_size[n_points > self.few_points], self.epochs
         n_batches = max(1, -(-n_points // batch_size))
         if most_steps is not None:
             n_epochs = min(-(-most_steps // n_batches), self.trial_epochs)
         return batch_size, n_batches * n_epochs
-
-    def _teach_little(self, evidence: Evidence, is_true: NDArray[np.bool_]) -> bool:
-        """Return whether there are fewer pairs of a true and a false candidate than weights."""
-        n_true = is_true.sum(axis=1)
-        n_pairs = n_true @ ((evidence.judged >= 0).sum(axis=1) - n_true)
-        n_weights = sum((n + 1) * m for n, m in pairwise((evidence.n_views, *self.hidden_layers)))
-        return bool(n_pairs < n_weights)
-
-    def _gains(self, points: _Judged, scores: Floats, sums: Floats, *, clearly: bool) -> bool:
-        """Return whether points are ranked better by scores than by sums; `clearly`, not by chance.
-
-        Of some standard errors in P@1 that is: the points that only one of both gets right. One
-        such error makes up for precision lost at 3 and 5.
-        """
-        right, of_sums = points.first_is_right(scores), points.first_is_right(sums)
-        wanted = np.array(points.qualities(sums))
-        if len(right) >= MANY_POINTS:
-            wanted *= ENOUGH
-        is_better = bool((np.array(points.qualities(scores)) > wanted).any())
-        gain = np.count_nonzero(right) - np.count_nonzero(of_sums)
-        error = np.sqrt(np.count_nonzero(right != of_sums))
-        if clearly:
-            return bool(is_better and gain > self.clearly * error)
-        return bool(is_better or gain > error)
 
 
 class Taught(NamedTuple):
@@ -316,7 +295,7 @@ class Taught(NamedTuple):
         How much more often its first answer is right, of these points, than that of networks that
         learnt from others: a share, from 0 to 1. 0 of a weighted sum, which learns next to nothing.
     is_sum : bool
-        Whether it is a weighted sum of the sources.
+        Whether it is a weighted sum of the sources, all of it or a part.
     """
 
     network: ScoreNetwork
@@ -331,15 +310,18 @@ class _Trial(NamedTuple):
     ----------
     examples : RankingExamples
         Without the points: these are large, and of no more use.
-    network : RankingNetwork
+    network : ScoreNetwork
         Of the first half.
     scores : float32 (n, size)
         Of all candidates, by the network of the other half.
+    share : float
+        Of its correction that a sum gains most from, 0 to 1.
     """
 
     examples: RankingExamples
-    network: RankingNetwork
+    network: ScoreNetwork
     scores: Floats
+    share: float
 
 
 class _Judged(NamedTuple):
@@ -354,11 +336,9 @@ class _Judged(NamedTuple):
         """Return for which points scores (n, size) put a true candidate first, (n,)."""
         return true_among(self._best(scores, 1), self.truth)[:, 0]
 
-    def qualities(self, scores: Floats) -> tuple[float, float]:
-        """Return P@1 + P@3 + P@5, and the sum of that and of the same of PSP."""
-        ids = self._best(scores, 5)
-        precision = sum_of_precisions(ids, self.truth)
-        return precision, head_and_tail_precision(ids, self.truth, self.inverse_propensities)
+    def quality(self, scores: Floats) -> float:
+        """Return P@k + PSP@k, summed over k = 1, 3 and 5."""
+        return head_and_tail_precision(self._best(scores, 5), self.truth, self.inverse_propensities)
 
     def _best(self, scores: Floats, k: int) -> Ids:
         """Return the k best candidates of each point that count."""
@@ -366,14 +346,9 @@ class _Judged(NamedTuple):
         return best_first(self.evidence.labels, judged, k, self.n_threads)[0]
 
 
-def _summed_by_halves(evidence: Evidence, is_true: NDArray[np.bool_]) -> Floats:
-    """Return the scores of each half of the points by the sum that the other half weighs."""
-    halves = np.array_split(np.arange(len(is_true)), 2)
-    scores = [
-        weighted_sum(evidence, is_true, other).scores(evidence.of_rows(half))
-        for half, other in zip(halves, halves[::-1], strict=True)
-    ]
-    return np.concatenate(scores)
+def _corrected(total: ScoreNetwork, learnt: ScoreNetwork, share: float) -> ScoreNetwork:
+    """Return a sum, of which a share gives way to what a network says beside a part of it."""
+    return total.times(1 - share * (1 - BESIDE)).plus(learnt.times(share))
 
 
 def _said_by_all_and_each(

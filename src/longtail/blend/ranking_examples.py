@@ -15,7 +15,7 @@ from longtail.kernels.blend import (
     VIEWS_OF_POINT,
 )
 from longtail.metrics.hits import row_chunks
-from longtail.training.ranking_slope import log_counts_of
+from longtail.training.ranking_slope import log_counts_of, ranking_slope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +35,8 @@ __all__ = ["RankingExamples"]
 
 LEAST_SPREAD = 1e-4
 
+N_HALVINGS = 7
+
 _POINTS_AT_ONCE = 512
 
 
@@ -52,6 +54,8 @@ class RankingExamples(NamedTuple):
         Which candidates are true.
     log_counts : float32 (n, size)
         See `longtail.training.ranking_loss.ranking_loss`.
+    said : float32 (n, size)
+        What a sum of the sources says of each candidate, which a network adds to; 0 of padding.
     centre, spread : float32 (n_views,)
         Mean and deviation before, of all views in the order of `Evidence.views`.
 
@@ -76,6 +80,7 @@ class RankingExamples(NamedTuple):
     of_points: Floats
     is_true: Flags
     log_counts: Floats
+    said: Floats
     centre: Floats
     spread: Floats
 
@@ -97,6 +102,7 @@ class RankingExamples(NamedTuple):
             of_points=np.empty((n_points, len(shared)), np.float32),
             is_true=is_true,
             log_counts=log_counts_of(evidence.judged),
+            said=np.zeros((n_points, size), np.float32),
             centre=np.zeros(evidence.n_views, np.float32),
             spread=np.ones(evidence.n_views, np.float32),
         )
@@ -125,7 +131,11 @@ class RankingExamples(NamedTuple):
             np.clip(views, -LARGEST_VIEW, LARGEST_VIEW, out=views)
         return self._replace(centre=centre, spread=spread)
 
-    def batch(self, rows: Rows, scratch: Scratch) -> tuple[Floats, Floats, Flags, Floats]:
+    def saying(self, scores: Floats) -> RankingExamples:
+        """Return them with other scores (n, size), padded with -inf, as `said`."""
+        return self._replace(said=np.where(np.isneginf(scores), np.float32(0), scores))
+
+    def batch(self, rows: Rows, scratch: Scratch) -> tuple[Floats, Floats, Flags, Floats, Floats]:
         """Return what `RankingNetwork.gradient` takes of some points, in place of those before.
 
         Parameters
@@ -139,18 +149,19 @@ class RankingExamples(NamedTuple):
             scratch.array("of points", (n, self.of_points.shape[1])),
             scratch.array("is true", (n, size), np.bool_),
             scratch.array("log counts", (n, size)),
+            scratch.array("said", (n, size)),
         )
-        for every, some in zip(self[:4], taken, strict=True):
+        for every, some in zip(self[:5], taken, strict=True):
             np.take(every, rows, axis=0, out=some, mode="clip")  # else numpy writes a copy first
         return taken
 
-    def logits(self, network: RankingNetwork, rows: Rows) -> Floats:
-        """Return how a network ranks the candidates of some points, -inf for padding."""
-        logits = np.empty((len(rows), self.is_true.shape[1]), np.float32)
+    def added(self, network: RankingNetwork, rows: Rows) -> Floats:
+        """Return what a network adds to what is said of some points, 0 for padding."""
+        added = np.empty((len(rows), self.is_true.shape[1]), np.float32)
         for some in row_chunks(len(rows), _POINTS_AT_ONCE):
-            logits[some] = network.logits(self.inputs[rows[some]], self.of_points[rows[some]])
-        logits[np.isneginf(self.log_counts[rows])] = -np.inf
-        return logits
+            added[some] = network.logits(self.inputs[rows[some]], self.of_points[rows[some]])
+        added[np.isneginf(self.log_counts[rows])] = 0
+        return added
 
     def without_points(self) -> RankingExamples:
         """Return what is left without any points: the scale, all that `hardest_of` needs."""
@@ -159,13 +170,14 @@ class RankingExamples(NamedTuple):
             of_points=self.of_points[:0].copy(),
             is_true=self.is_true[:0].copy(),
             log_counts=self.log_counts[:0].copy(),
+            said=self.said[:0].copy(),
         )
 
     def hardest_of(
         self,
         evidence: Evidence,
         is_true: Flags,
-        network: RankingNetwork,
+        networks: tuple[ScoreNetwork, ScoreNetwork],
         n_compared: tuple[int, int],
         *,
         seed: int,
@@ -175,7 +187,17 @@ class RankingExamples(NamedTuple):
 
         All views of all candidates would be the largest of what is learnt from held-out points, so
         these are viewed a few at a time.
+
+        Parameters
+        ----------
+        evidence : Evidence
+        is_true : bool (n, size)
+        networks : (ScoreNetwork, ScoreNetwork)
+            That of a trial, and that of the sum that is to be added to.
+        n_compared : (int, int)
+        seed, n_threads : int
         """
+        trial, total = networks
         random = np.random.default_rng(seed)
         n_points, size = is_true.shape
         shape = n_points, min(sum(n_compared), size)
@@ -184,30 +206,33 @@ class RankingExamples(NamedTuple):
             of_points=np.empty((n_points, self.of_points.shape[1]), np.float32),
             is_true=np.empty(shape, np.bool_),
             log_counts=np.empty(shape, np.float32),
+            said=np.empty(shape, np.float32),
         )
         for rows in row_chunks(n_points, _POINTS_AT_ONCE):
-            some = self._unscaled(evidence.of_rows(rows), is_true[rows], n_threads)
-            hardest = some._scaled(self.centre, self.spread).hardest(network, n_compared, random)
-            for every, part in zip(chosen[:4], hardest[:4], strict=True):
+            shown = evidence.of_rows(rows)
+            some = self._unscaled(shown, is_true[rows], n_threads)._scaled(self.centre, self.spread)
+            some = some.saying(total.scores(shown, n_threads))
+            hardest = some.hardest(trial.scores(shown, n_threads), n_compared, random)
+            for every, part in zip(chosen[:5], hardest[:5], strict=True):
                 every[rows] = part
         return chosen
 
     def hardest(
-        self, network: RankingNetwork, n_compared: tuple[int, int], random: np.random.Generator
+        self, scores: Floats, n_compared: tuple[int, int], random: np.random.Generator
     ) -> RankingExamples:
-        """Return the candidates that are true or that a network ranks first, and some others.
+        """Return the candidates that are true or whose scores are highest, and some others.
 
         The others are drawn from the rest, and stand for all of it. If a point has so many true
         candidates that some are in the rest, those drawn count once, as what a true one stands for
         is not asked, and the false ones still stand for all false ones, on average.
         """
         n_first, n_drawn = n_compared
-        n_points, size = self.is_true.shape
+        size = self.is_true.shape[1]
         if size <= n_first + n_drawn:
             return self
-        logits = self.logits(network, np.arange(n_points))
-        logits[self.is_true] = np.inf
-        order = np.argsort(-logits, axis=1, kind="stable")
+        judged = np.where(np.isneginf(self.log_counts), -np.inf, scores)
+        judged[self.is_true] = np.inf
+        order = np.argsort(-judged, axis=1, kind="stable")
         first, rest = order[:, :n_first], order[:, n_first:]
         is_left = ~np.isneginf(np.take_along_axis(self.log_counts, rest, axis=1))
         lots = np.where(is_left, random.random(rest.shape, np.float32), 2)
@@ -220,7 +245,38 @@ class RankingExamples(NamedTuple):
             inputs=np.take_along_axis(self.inputs, chosen[:, :, np.newaxis], axis=1),
             is_true=np.take_along_axis(self.is_true, chosen, axis=1),
             log_counts=log_counts,
+            said=np.take_along_axis(self.said, chosen, axis=1),
         )
+
+    def best_share(self, added: Floats) -> float:
+        """Return how much of what is added to what is said makes the loss least, 0 to 1.
+
+        The loss is convex in it, so its slope says on which side that is.
+
+        Parameters
+        ----------
+        added : float32 (n, size)
+            See `added`.
+        """
+        least, most = 0.0, 1.0
+
+        def falls(share: float) -> bool:
+            logits = self.said + np.float32(share) * added
+            slopes = ranking_slope(logits, self.is_true, self.log_counts)
+            return float(np.vdot(slopes, added)) < 0
+
+        if falls(most):
+            return most
+        if not falls(least):
+            return least
+        for _ in range(N_HALVINGS):
+            middle = (least + most) / 2
+            least, most = (middle, most) if falls(middle) else (least, middle)
+        return least
+
+    def on_their_scale(self, network: ScoreNetwork) -> ScoreNetwork:
+        """Return a network that says the same of the views as these show them."""
+        return network.on_scale(self.centre, np.float32(1) / self.spread)
 
     def frozen(self, layers: Layers) -> ScoreNetwork:
         """Return a network that has learnt from them as a model keeps it."""

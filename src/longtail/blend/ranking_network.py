@@ -80,7 +80,7 @@ class RankingNetwork:
     >>> views, of_points = np.array([[[2], [1], [0]]], np.float32), np.ones((1, 1), np.float32)
     >>> is_true, even = np.array([[False, False, True]]), np.zeros((1, 3), np.float32)
     >>> for _ in range(100):
-    ...     network.parameters -= 0.1 * network.gradient(views, of_points, is_true, even)
+    ...     network.parameters -= 0.1 * network.gradient(views, of_points, is_true, even, even)
     >>> network.logits(views, of_points).argmax().item()
     2
     """
@@ -139,7 +139,7 @@ class RankingNetwork:
         return logits
 
     def gradient(
-        self, views: Floats, of_points: Floats, is_true: Flags, log_counts: Floats
+        self, views: Floats, of_points: Floats, is_true: Flags, log_counts: Floats, said: Floats
     ) -> Floats:
         """Return the gradient of `ranking_loss`, float32 (n_parameters,); the next one replaces it.
 
@@ -150,6 +150,8 @@ class RankingNetwork:
         is_true : bool (n, size)
         log_counts : float32 (n, size)
             See `longtail.training.ranking_loss.ranking_loss`.
+        said : float32 (n, size)
+            What is said of each candidate already: the network learns what to add.
         """
         n, size, n_own = views.shape
         inputs, layers, to = views.reshape(n * size, n_own), self.layers, self._gradient_layers
@@ -159,7 +161,7 @@ class RankingNetwork:
         biases2[:] = layers.bias2
         hidden1 = self._activated("hidden1", inputs, layers.matrix1[:n_own], biases1)
         hidden2 = self._activated("hidden2", hidden1, layers.matrix2, biases2)
-        to_hidden2 = self._slope(hidden2, is_true, log_counts)
+        to_hidden2 = self._slope(hidden2, is_true, log_counts, said)
         to_hidden1 = self._product("to hidden1", to_hidden2, layers.matrix2.T)
         to_biases1 = self._scratch.array("to biases1", biases1.shape)
         pass_back(to_hidden1, hidden1, self._dropout, to_biases1)
@@ -169,11 +171,12 @@ class RankingNetwork:
         np.matmul(hidden1.T, to_hidden2, out=to.matrix2)
         return self._gradient
 
-    def _slope(self, hidden2: Floats, is_true: Flags, log_counts: Floats) -> Floats:
+    def _slope(self, hidden2: Floats, is_true: Flags, log_counts: Floats, said: Floats) -> Floats:
         """Return that of the loss with respect to `hidden2`, and note those of what comes after."""
         last, to = self.layers.last, self._gradient_layers
         logits = self._scratch.array("logits", is_true.shape)
         score(hidden2, last, logits.reshape(-1))
+        logits += said
         slope = ranking_slope(logits, is_true, log_counts).reshape(-1)
         to_hidden2 = self._scratch.array("to hidden2", hidden2.shape)
         pass_back_last(slope, hidden2, last, self._dropout, to_hidden2, to.last, to.bias2)

@@ -187,6 +187,84 @@ class ScoreNetwork:
             last=np.append(self.last, np.float32(weight)),
         )
 
+    def of_values(self) -> ScoreNetwork:
+        """Return a weighted sum of what the sources say, which ranks as that of `of_weights` does.
+
+        It is higher where sources say more of the best candidates, which tells how sure they are.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.blend.evidence import Evidence
+        >>> from longtail.blend.score_network import ScoreNetwork
+        >>> labels, none = np.array([[2, 0]], np.int32), np.zeros(3, np.float32)
+        >>> evidence = Evidence(labels, np.array([[[1, 3]]], np.float32), none[:1], none)
+        >>> ScoreNetwork.of_source(0, n_sources=1).of_values().scores(evidence).tolist()
+        [[1.0, 3.0]]
+        """
+        scale, matrix1 = self.scale.copy(), self.matrix1.copy()
+        values, behind_best = (slice(v, -N_CONTEXT_VIEWS, N_VIEWS) for v in (0, 1))
+        for part in (scale, matrix1):
+            part[values], part[behind_best] = part[behind_best], 0
+        return replace(self, scale=scale, matrix1=matrix1)
+
+    def on_scale(self, centre: Floats, scale: Floats) -> ScoreNetwork:
+        """Return the network that says the same of views that are centred and scaled otherwise.
+
+        It says something else only of candidates of which a view is cut.
+
+        Parameters
+        ----------
+        centre, scale : float32 (n_views,)
+            The scale is not 0.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.blend.evidence import Evidence
+        >>> from longtail.blend.score_network import ScoreNetwork
+        >>> labels, none = np.array([[2, 0]], np.int32), np.zeros(3, np.float32)
+        >>> evidence = Evidence(labels, np.array([[[1, 3]]], np.float32), none[:1], none)
+        >>> network = ScoreNetwork.of_source(0, n_sources=1)
+        >>> centre, scale = np.ones(8, np.float32), np.full(8, 0.5, np.float32)
+        >>> again = network.on_scale(centre, scale)
+        >>> network.scores(evidence).tolist(), again.plus(again.times(2)).scores(evidence).tolist()
+        ([[-2.0, 0.0]], [[-6.0, 0.0]])
+        """
+        moved = (centre - self.centre) * self.scale
+        bias1: Floats = np.add(self.bias1, moved @ self.matrix1)
+        return replace(
+            self,
+            centre=centre,
+            scale=scale,
+            matrix1=self.matrix1 * (self.scale / scale)[:, np.newaxis],
+            bias1=bias1,
+        )
+
+    def times(self, factor: float) -> ScoreNetwork:
+        """Return the network that says so many times what this one says."""
+        return replace(self, last=np.float32(factor) * self.last)
+
+    def plus(self, other: ScoreNetwork) -> ScoreNetwork:
+        """Return the network that says what this one and another say, added up.
+
+        Parameters
+        ----------
+        other : ScoreNetwork
+            On the same scale. Neither has a level yet, nor what else comes after the layers.
+        """
+        n1, n2 = self.matrix2.shape
+        matrix2 = np.zeros((n1 + len(other.bias1), n2 + len(other.bias2)), np.float32)
+        matrix2[:n1, :n2], matrix2[n1:, n2:] = self.matrix2, other.matrix2
+        return replace(
+            self,
+            matrix1=np.hstack([self.matrix1, other.matrix1]),
+            bias1=np.append(self.bias1, other.bias1),
+            matrix2=matrix2,
+            bias2=np.append(self.bias2, other.bias2),
+            last=np.append(self.last, other.last),
+        )
+
     def check_sources(self, n_sources: int) -> None:
         """Raise InputError unless the network was learnt from so many sources."""
         if len(self.centre) != n_sources * N_VIEWS + N_CONTEXT_VIEWS:
