@@ -161,14 +161,14 @@ class NetworkTraining:
         is_true = true_among(evidence.judged, truth)
         with one_blas_thread():  # the products are too small to be shared
             if self.is_unseen:
-                taught = self._chosen(evidence, truth, is_true, inverse_propensities, run)
+                taught = self._taught_by_unseen(evidence, truth, is_true, inverse_propensities, run)
             else:
                 every = np.arange(len(is_true))
                 taught = Taught(weighted_sum(evidence, is_true, every, alike=self.alike))
         network = levelled(taught.network, evidence, is_true, run.n_threads)
         return taught._replace(network=network)
 
-    def _chosen(
+    def _taught_by_unseen(
         self,
         evidence: Evidence,
         truth: csr_array,

@@ -191,16 +191,6 @@ class ScoreNetwork:
         """Return a weighted sum of what the sources say, which ranks as that of `of_weights` does.
 
         It is higher where sources say more of the best candidates, which tells how sure they are.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from longtail.blend.evidence import Evidence
-        >>> from longtail.blend.score_network import ScoreNetwork
-        >>> labels, none = np.array([[2, 0]], np.int32), np.zeros(3, np.float32)
-        >>> evidence = Evidence(labels, np.array([[[1, 3]]], np.float32), none[:1], none)
-        >>> ScoreNetwork.of_source(0, n_sources=1).of_values().scores(evidence).tolist()
-        [[1.0, 3.0]]
         """
         scale, matrix1 = self.scale.copy(), self.matrix1.copy()
         values, behind_best = (slice(v, -N_CONTEXT_VIEWS, N_VIEWS) for v in (0, 1))
