@@ -68,11 +68,10 @@ class TestOfABlend:
         without = evidence.setting_aside(csr_array(aside))
         left = csr_array(is_true * (1 - aside))
         true, false = np.maximum(is_true, aside), is_true * (1 - aside)
+        said = [true_among(without.judged, csr_array(truth)) for truth in (true, false)]
         networks = [
-            NetworkTraining()
-            ._chosen(without, left, true_among(without.judged, csr_array(truth)), SAME, RUN)
-            .network
-            for truth in (true, false)
+            NetworkTraining()._taught_by_unseen(without, left, one, SAME, RUN).network
+            for one in said
         ]
         assert same(*networks)
         assert not same(networks[0], NetworkTraining().taught(evidence, left, SAME, RUN).network)
