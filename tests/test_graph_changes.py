@@ -189,7 +189,7 @@ def test_keys_of_listed(seed, n, width, d):
     listed = read_only(random_graph(random, n, width)[rows], np.int32)
     keys = np.zeros(listed.shape, np.int64)
     keys_of_listed(codes, read_only(rows, np.int32), listed, keys)
-    levels = codes.codes.astype(np.int64) - 128
+    levels = codes.codes.astype(np.int64) - 64
     for i in range(5):
         for key, other in zip(keys[i], listed[i], strict=True):
             if other < 0:

@@ -65,15 +65,17 @@ def range_products(vectors, which):
 @pytest.mark.parametrize("d", [64, 150])
 def test_products_of_vectors(other, d):  # a fixture
     vectors = np.random.default_rng(d).standard_normal((20, d)).astype(np.float32)
-    no_bias, every = np.zeros(0, np.float32), np.arange(20, dtype=np.int32)
-    codes = byte_codes(vectors, no_bias, np.float32(999), every)
-    which = np.array([0, 7, 7, 19, 2], np.int32)
+    vectors[3] = np.where(vectors[3] > 0, 1, -1)  # sums as large as they become
+    bias, every = vectors[:, 0].copy(), np.arange(20, dtype=np.int32)
+    codes = byte_codes(vectors, bias, np.float32(999), every)
+    which = np.array([0, 7, 3, 19, 2], np.int32)
     found = both(range_products, other, codes, which)
     for there, here in zip(*found, strict=True):
         np.testing.assert_array_equal(there, here)
-    levels = codes.codes.astype(int) - 128
+    levels = codes.codes.astype(int) - 64
     exact = (levels[which[1:]] @ levels[3:20].T) * codes.factors[which[1:], None]
-    np.testing.assert_allclose(found[0][0], exact * codes.factors[3:20], atol=64)
+    exact = exact * codes.factors[3:20] + codes.biases[which[1:], None] * codes.biases[3:20]
+    np.testing.assert_allclose(found[0][0], exact, atol=64)
 
 
 def code_products(query, codes, listed):

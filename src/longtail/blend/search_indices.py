@@ -21,7 +21,7 @@ __all__ = ["N_LABEL_NEIGHBOURS", "N_POINT_NEIGHBOURS", "index_of_labels", "index
 # Of a graph's nodes. Labels that are near a point need not be near each other: it takes many edges
 # to come from one to the next, and edges to the nearest there are.
 N_POINT_NEIGHBOURS, N_LABEL_NEIGHBOURS = 24, 48
-# What a graph takes, in the time of one product of two vectors in eight bits a number: a row to be
+# What a graph takes, in the time of one product of two vectors in seven bits a number: a row to be
 # built in, and a query of one of a few edges. Measured for 20,000 and 100,000 vectors of 192
 # numbers.
 PRODUCTS_OF_BUILDING, PRODUCTS_OF_WALK = 20_000, 200_000

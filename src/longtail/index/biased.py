@@ -1,4 +1,4 @@
-"""A bias of each vector as further numbers of it, so that an inner product has it in."""
+"""A bias of each vector as a further number of it, so that an inner product has it in."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import numpy as np
 
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
-from longtail.kernels.byte_codes import NUMBERS_OF_BIAS
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float32]
 
-__all__ = ["as_bias", "some_of", "with_bias", "with_biased", "with_ones"]
+__all__ = ["as_bias", "directions", "some_of", "with_biased"]
 
 # A vector of large bias is among the best of queries that are far from it, too, and few edges lead
 # from these to it: a walk misses it unless it begins there.
@@ -57,28 +56,26 @@ def some_of(bias: Floats, rows: NDArray[np.integer]) -> Floats:
     return bias[rows] if len(bias) else bias
 
 
-def with_bias(vectors: Floats, bias: Floats) -> Floats:
-    """Return vectors whose inner products with those of `with_ones` have the bias in.
+def directions(vectors: Floats, bias: Floats) -> tuple[Floats, Floats]:
+    """Return vectors, with their bias as a further number, at unit length; zeros as they are.
 
     Parameters
     ----------
     vectors : float32 (n, d)
     bias : float32 (n,) or (0,)
-        For none, the vectors are returned as they are.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from longtail.index.biased import with_bias, with_ones
-    >>> vectors, query = np.eye(2, dtype=np.float32), np.array([[3, 5]], np.float32)
-    >>> (with_ones(query) @ with_bias(vectors, np.array([1, 0.5], np.float32)).T).tolist()
-    [[4.0, 5.5]]
+    >>> from longtail.index.biased import directions
+    >>> vectors, bias = np.float32([[0, 3], [0, 0]]), np.float32([4, 0])
+    >>> [part.round(2).tolist() for part in directions(vectors, bias)]
+    [[[0.0, 0.6], [0.0, 0.0]], [0.8, 0.0]]
     """
-    if not len(bias):
-        return vectors
-    share = bias[:, None] / np.float32(np.sqrt(NUMBERS_OF_BIAS))
-    more = np.repeat(share, NUMBERS_OF_BIAS, axis=1)
-    return np.concatenate([vectors, more], axis=1, dtype=np.float32)
+    squares = np.einsum("ij,ij->i", vectors, vectors)
+    lengths = np.sqrt(squares + np.square(bias) if len(bias) else squares)
+    factors = 1 / np.where(lengths > 0, lengths, np.float32(1))
+    return vectors * factors[:, np.newaxis], bias * factors if len(bias) else bias
 
 
 def with_biased(entries: NDArray[np.int32], bias: Floats) -> NDArray[np.int32]:
@@ -94,17 +91,3 @@ def with_biased(entries: NDArray[np.int32], bias: Floats) -> NDArray[np.int32]:
     n_more = int(BIASED_PER_ROOT * len(bias) ** 0.5)
     more = np.argsort(-bias, kind="stable")[:n_more].astype(np.int32)
     return np.concatenate([entries, np.setdiff1d(more, entries)])
-
-
-def with_ones(queries: Floats) -> Floats:
-    """Return queries as `with_bias` wants them, made as long as its vectors are.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from longtail.index.biased import with_ones
-    >>> with_ones(np.zeros((1, 2), np.float32)).shape
-    (1, 18)
-    """
-    more = np.full((len(queries), NUMBERS_OF_BIAS), 1 / np.sqrt(NUMBERS_OF_BIAS), np.float32)
-    return np.concatenate([queries, more], axis=1)

@@ -1,4 +1,4 @@
-"""Search in which every vector is looked at, in eight bits a number."""
+"""Search in which every vector is looked at, in seven bits a number."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.errors import require_positive
-from longtail.index.biased import as_bias, with_ones
+from longtail.index.biased import as_bias
 from longtail.index.exact import ExactIndex
 from longtail.index.protocol import as_queries, check_bounds
 from longtail.kernels.arrays import read_only
@@ -62,14 +62,13 @@ class CodedIndex(ExactIndex):
         """
         require_positive("k", k)
         matrix = as_queries(queries, self.vectors.shape[1])
-        if len(self.bias):
-            matrix = with_ones(matrix)
-        lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+        lengths = np.sqrt(np.square(matrix).sum(axis=1, keepdims=True) + (len(self.bias) > 0))
+        factors = 1 / np.where(lengths > 0, lengths, np.float32(1))
         # Directions have one unit, so that a row's products do not depend on the rows beside it.
-        directions = read_only(matrix / np.where(lengths > 0, lengths, 1), np.float32)
+        directions = read_only(matrix * factors, np.float32)
         rows = np.arange(len(matrix), dtype=np.int32)
-        no_bias = as_bias(None, len(rows))
-        asked = byte_codes(directions, no_bias, self._unit_of_queries, rows, self.n_threads)
+        ones = as_bias(factors[:, 0] if len(self.bias) else None, len(rows))
+        asked = byte_codes(directions, ones, self._unit_of_queries, rows, self.n_threads)
         best = nearest_keys(asked, self._codes, k, self.n_threads)[:, 1 : k + 1]
         is_found = best != LOWEST
         ids = np.where(is_found, row_of(best), -1).astype(np.int32)

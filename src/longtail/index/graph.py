@@ -114,7 +114,7 @@ class GraphIndex:
         The candidates of a node are the nearest nodes (of all, up to 5,000; beyond, of those in the
         clusters whose centres are nearest) and the nearest of a random sample, which gives the
         edges that leave a cluster. They are thinned out as in HNSW (Malkov and Yashunin, 2018),
-        once alone and once with the edges that point back. What is near is told by vectors in eight
+        once alone and once with the edges that point back. What is near is told by vectors in seven
         bits a number; see `longtail.kernels.byte_codes`.
 
         The same seed gives the same bytes, with any number of threads.

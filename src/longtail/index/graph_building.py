@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.data.rows import evenly_spaced, unit_vectors
-from longtail.index.biased import as_bias, some_of, with_bias
+from longtail.data.rows import evenly_spaced
+from longtail.index.biased import directions, some_of
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_codes import ByteCodes, byte_codes, code_unit, sums_of_ranges
 from longtail.kernels.graph_building import (
@@ -76,7 +76,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads the bits of a number over those 
 class GraphBuilder:
     """Finds the edges between distinct vectors: candidates, thinning out, edges back.
 
-    All of it compares vectors in eight bits a number, and memory holds little more than these and
+    All of it compares vectors in seven bits a number, and memory holds little more than these and
     the edges: what is near a node is looked for, and thinned out, a few hundred nodes at a time.
 
     Parameters
@@ -142,8 +142,7 @@ class GraphBuilder:
         """Draw nodes of unlike directions, in ascending order."""
         n_entries = _n_entries(len(self.vectors))
         drawn = self._sample(min(_DRAWN_PER_ENTRY * n_entries, len(self.vectors)))
-        longer = with_bias(self.vectors[drawn], some_of(self.bias, drawn))
-        vectors = _codes_of_directions(longer)
+        vectors = _codes_of_directions(self.vectors[drawn], some_of(self.bias, drawn))
         keys = nearest_keys(vectors, vectors, _N_ALIKE, self.n_threads)
         one, place = np.nonzero(keys[:, 1:] != LOWEST)
         key = keys[one, 1 + place]
@@ -257,14 +256,14 @@ def _n_entries(n_nodes: int) -> int:
 
 def _centres(vectors: ByteCodes, starts: Starts) -> ByteCodes:
     """Return the codes of the direction of the mean of each cluster, zero where there is none."""
-    sums = np.empty((len(starts) - 1, vectors.codes.shape[1]), np.float32)
+    sums = np.empty((len(starts) - 1, 1 + vectors.codes.shape[1]), np.float32)
     sums_of_ranges(vectors, starts, sums)
-    return _codes_of_directions(sums)
+    return _codes_of_directions(sums[:, 1:], sums[:, 0])
 
 
-def _codes_of_directions(vectors: Vectors) -> ByteCodes:
-    """Return the codes of vectors made unit ones, but for zeros."""
-    return codes_of(unit_vectors(vectors), as_bias(None, len(vectors)))
+def _codes_of_directions(vectors: Vectors, bias: Vectors) -> ByteCodes:
+    """Return the codes of vectors that are made unit ones with their bias, but for zeros."""
+    return codes_of(*directions(vectors, bias))
 
 
 def codes_of(vectors: Vectors, bias: Vectors, n_threads: int = 1) -> ByteCodes:

@@ -1,16 +1,17 @@
-"""Vectors in eight bits a number, and products of many of them with many.
+"""Vectors in seven bits a number, and products of many of them with many.
 
 For work that compares vectors of one table with each other by the million. A row is as many bytes
-as there are numbers, rounded up to whole cache lines; a byte is a number of steps of the row, 128
-too much, since processors multiply bytes without a sign with bytes that have one.
+as there are numbers, rounded up to whole cache lines; a byte is a number of steps of the row, 64
+too much, since processors multiply bytes without a sign with bytes that have one. Of seven bits,
+two such products of pairs fit in sixteen, which is twice as quick where a processor has no
+instruction for sums of four.
 
 Each row has a factor, and a product is multiplied with those of both rows. A factor is such that
 the product of a row with its own vector is right: so products of vectors that are alike, which
 tell them apart only by their last digits, err in proportion to how far they are from each other.
 
-A bias of each row is put in as further numbers of it, the share of each being the same, so that the
-product with a vector of as many equal ones has it in. There are several of them, as none should be
-much larger than the numbers of a unit vector: all of a row have the same few bits.
+A bias of each row is one further number of its vector, kept as it is: the largest numbers of a row
+say how long its steps are, and a bias may be larger than all of them.
 
 Sums are whole numbers, so that a product is the same to the bit from either side, in any company,
 and by whichever instructions.
@@ -28,9 +29,9 @@ from numba.extending import intrinsic
 from longtail.kernels.byte_products import (
     add_products,
     multiplies_pairs,
+    pairs_of_bytes,
     pairs_of_shorts,
     picked,
-    sixteen_bytes,
     sums_of_each,
     sums_of_sixteen,
 )
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_DIMENSION",
     "MIDDLE",
-    "NUMBERS_OF_BIAS",
     "N_AT_ONCE",
     "N_MASKED",
     "ByteCodes",
@@ -68,34 +68,35 @@ __all__ = [
 N_AT_ONCE = 4  # queries, and rows: sixteen sums stay in registers
 _QUERIES_OF_PAIRS = 2  # of a processor with half as many registers, half as long
 N_MASKED = 64
-MIDDLE, _LARGEST = 128, np.float32(127)
+MIDDLE, _LARGEST = 64, np.float32(63)
 _LARGEST_PRODUCT = np.float32(1 << 28)
-NUMBERS_OF_BIAS = 16
-_SHARE_OF_BIAS = np.float32(NUMBERS_OF_BIAS**-0.5)
 MAX_DIMENSION = 1 << 16
 _BYTE, _SHORT, _INT, _LONG = (ir.IntType(n) for n in (8, 16, 32, 64))
 _FLOAT = ir.FloatType()
 _BYTES, _INTS = ir.VectorType(_BYTE, LINE), ir.VectorType(_INT, LANES)
+_HALF_BYTES = ir.VectorType(_BYTE, LINE // 2)
 _SHORTS, _EIGHT_INTS = ir.VectorType(_SHORT, LANES), ir.VectorType(_INT, LANES // 2)
 
 
 class ByteCodes(NamedTuple):
-    """Some vectors: ``codes`` (n, width) uint8 and ``factors`` (n,) float32."""
+    """Some vectors: ``codes`` (n, width) uint8, ``factors`` and ``biases`` (n,) float32."""
 
     codes: NDArray[np.uint8]
     factors: Floats
+    biases: Floats
 
 
 class ByteQueries(NamedTuple):
     """Room for vectors that others are multiplied with.
 
-    ``codes`` (n, width) int8 and ``factors`` (n,) float32; ``excess`` (n,) int32 is what the
-    product with codes of `ByteCodes` is too much.
+    ``codes`` (n, width) int8, ``factors`` and ``biases`` (n,) float32; ``excess`` (n,) int32 is
+    what the product with codes of `ByteCodes` is too much.
     """
 
     codes: NDArray[np.int8]
     excess: Ids
     factors: Floats
+    biases: Floats
 
 
 @fast_kernel
@@ -123,30 +124,27 @@ def byte_codes(
 ) -> ByteCodes:
     """Return the codes of some rows, each d bytes rounded up to a multiple of 64.
 
-    With a bias, there are `NUMBERS_OF_BIAS` bytes more before it is rounded up.
-
     Parameters
     ----------
     vectors : float32 (n_rows, d)
         Of at most `MAX_DIMENSION` numbers: products of more would not fit in 32 bits.
     bias : float32 (n_rows,) or (0,)
-        None of no rows.
+        A further number of each vector; (0,) for none.
     unit : float32
         See `code_unit`: products of codes with the same unit can be compared.
     rows : int32 (n,)
     n_threads : int
     """
-    n_numbers = vectors.shape[1] + (NUMBERS_OF_BIAS if len(bias) else 0)
-    width = -(-n_numbers // LINE) * LINE
+    width = -(-vectors.shape[1] // LINE) * LINE
     room = np.empty(len(rows) * width + LINE, np.uint8)
     first = -room.ctypes.data % LINE  # each row on cache lines of its own
     codes = room[first : first + len(rows) * width].reshape(len(rows), width)
-    factors = np.empty(len(rows), np.float32)
-    arrays = vectors, bias, rows, np.float32(unit), codes, factors
+    factors, biases = np.empty(len(rows), np.float32), np.zeros(len(rows), np.float32)
+    arrays = vectors, bias, rows, np.float32(unit), codes, factors, biases
     over_row_chunks(
         lambda start, stop: write_unit_codes(*arrays, start, stop), len(rows), n_threads=n_threads
     )
-    return ByteCodes(codes, factors)
+    return ByteCodes(codes, factors, biases)
 
 
 @fast_kernel
@@ -157,44 +155,45 @@ def write_unit_codes(
     unit: np.float32,
     codes: NDArray[np.uint8],
     factors: Floats,
+    biases: Floats,
     start: int,
     stop: int,
 ) -> None:
-    """Write the nearest whole numbers of steps, and the factors, of those from `start` on."""
+    """Write the nearest whole numbers of steps, and what else there is, of rows from `start` on."""
     d = vectors.shape[1]
-    n_more = NUMBERS_OF_BIAS if len(bias) else 0
     for i in range(start, stop):
-        more = bias[rows[i]] * _SHARE_OF_BIAS if n_more else np.float32(0)
-        largest = abs(more)
+        largest = np.float32(0)
         for t in range(d):
             largest = max(largest, abs(vectors[rows[i], t]))
         inverse = _LARGEST / largest if largest > 0 else np.float32(0)
         for t in range(d):
             codes[i, t] = np.uint8(np.int32(np.rint(vectors[rows[i], t] * inverse)) + MIDDLE)
-        level = np.int32(np.rint(more * inverse))
-        codes[i, d : d + n_more] = np.uint8(level + MIDDLE)
-        codes[i, d + n_more :] = MIDDLE
-        square, product = n_more * more * more, n_more * more * np.float32(level)
+        codes[i, d:] = MIDDLE
+        square, product = np.float32(0), np.float32(0)
         for t in range(d):
             value = vectors[rows[i], t]
             square += value * value
             product += value * np.float32(np.int32(codes[i, t]) - MIDDLE)
         factors[i] = unit * square / product if product > 0 else np.float32(0)
+        if len(bias):
+            biases[i] = unit * bias[rows[i]]
 
 
 @kernel
 def sums_of_ranges(vectors: ByteCodes, starts: NDArray[np.int64], sums: Floats) -> None:
     """Write the sum of each of some ranges of vectors, as their codes tell it.
 
-    Range i is the rows ``starts[i]`` to ``starts[i + 1]``; `sums` is float32 (n_ranges, width).
+    Range i is the rows ``starts[i]`` to ``starts[i + 1]``; `sums` is float32 (n_ranges, 1 + width),
+    the first column for biases.
     """
     for group in range(len(sums)):
         sums[group] = 0
         for row in range(starts[group], starts[group + 1]):
             factor = vectors.factors[row]
-            for t in range(sums.shape[1]):
+            sums[group, 0] += vectors.biases[row]
+            for t in range(sums.shape[1] - 1):
                 level = np.int32(vectors.codes[row, t]) - MIDDLE
-                sums[group, t] += factor * np.float32(level)
+                sums[group, 1 + t] += factor * np.float32(level)
 
 
 @kernel
@@ -203,6 +202,7 @@ def new_queries(n_queries: int, width: int) -> ByteQueries:
     return ByteQueries(
         np.empty((n_queries, width), np.int8),
         np.empty(n_queries, np.int32),
+        np.empty(n_queries, np.float32),
         np.empty(n_queries, np.float32),
     )
 
@@ -217,6 +217,14 @@ def write_query(vectors: ByteCodes, row: int, queries: ByteQueries, place: int) 
         total += level
     queries.excess[place] = total * MIDDLE
     queries.factors[place] = vectors.factors[row]
+    queries.biases[place] = vectors.biases[row]
+
+
+class Further(NamedTuple):
+    """Factors and biases of some rows, as vectors of generated code."""
+
+    factors: Any
+    biases: Any
 
 
 class CodedRows:
@@ -244,18 +252,21 @@ class CodedRows:
         """Return what products are too much."""
         return self.builder.load(self.builder.gep(self.numbers[0], [row]))
 
-    def factors_from(self, row: Any, kind: Any) -> Any:
-        """Return the factors of consecutive rows, of which `row` is the first."""
-        return load(self.builder, self.builder.gep(self.numbers[-1], [row]), kind, align=4)
+    def further_from(self, row: Any, kind: Any) -> Further:
+        """Return the factors and biases of consecutive rows, of which `row` is the first."""
+        builder, last = self.builder, self.numbers[-2:]
+        return Further(*(load(builder, builder.gep(own, [row]), kind, align=4) for own in last))
 
-    def factors(self, rows: list[Any]) -> Any:
-        """Return the factors of some rows."""
-        builder = self.builder
-        values = ir.Constant(ir.VectorType(_FLOAT, len(rows)), ir.Undefined)
-        for i, row in enumerate(rows):
-            factor = builder.load(builder.gep(self.numbers[-1], [row]))
-            values = builder.insert_element(values, factor, _INT(i))
-        return values
+    def further(self, rows: list[Any]) -> Further:
+        """Return the factors and biases of some rows."""
+        builder, found = self.builder, []
+        for own in self.numbers[-2:]:
+            values = ir.Constant(ir.VectorType(_FLOAT, len(rows)), ir.Undefined)
+            for i, row in enumerate(rows):
+                number = builder.load(builder.gep(own, [row]))
+                values = builder.insert_element(values, number, _INT(i))
+            found.append(values)
+        return Further(*found)
 
 
 def _tile(
@@ -297,28 +308,38 @@ def _tile_of_pairs(
         totals += [cgutils.alloca_once_value(builder, begin) for _ in rows]
     firsts = [queries.at(query) for query in asking]
     starts = [codes.at(row) for row in rows]
+    ones = ir.Constant(_SHORTS, [1] * LANES)
     with cgutils.for_range_slice(builder, _LONG(0), codes.width, _LONG(LINE)) as (line, _i):
-        for k in range(0, LINE, LANES):
-            offset = builder.add(line, _LONG(k))
-            own = [builder.sext(sixteen_bytes(builder, first, offset), _SHORTS) for first in firsts]
-            for j, start in enumerate(starts):
-                row = builder.zext(sixteen_bytes(builder, start, offset), _SHORTS)
-                for i, query in enumerate(own):
-                    total = totals[i * len(starts) + j]
-                    more = pairs_of_shorts(builder, row, query)
-                    builder.store(builder.add(builder.load(total), more), total)
+        offsets = [line, builder.add(line, _LONG(LINE // 2))]
+        own = [[_half_line(builder, first, offset) for offset in offsets] for first in firsts]
+        for j, start in enumerate(starts):
+            row = [_half_line(builder, start, offset) for offset in offsets]
+            for i, query in enumerate(own):
+                total = totals[i * len(starts) + j]
+                halves = [pairs_of_bytes(builder, *both) for both in zip(row, query, strict=True)]
+                # Four products of 127 and 63 fit in sixteen bits.
+                more = pairs_of_shorts(builder, builder.add(*halves), ones)
+                builder.store(builder.add(builder.load(total), more), total)
     return [builder.load(total) for total in totals]
 
 
-def scaled(builder: Any, sums: Any, of_queries: Any, of_rows: Any) -> Any:
+def _half_line(builder: Any, start: Any, offset: Any) -> Any:
+    """Load half a cache line of the row that begins somewhere."""
+    return load(builder, builder.gep(start, [offset]), _HALF_BYTES)
+
+
+def scaled(builder: Any, sums: Any, of_queries: Further, of_rows: Further) -> Any:
     """Return sums as whole numbers of units: in the order of queries, then of rows."""
-    n_rows, n_sums = of_rows.type.count, sums.type.count
-    every = range(n_sums)
-    rights = picked(builder, of_rows, of_rows, [i % n_rows for i in every])
-    lefts = picked(builder, of_queries, of_queries, [i // n_rows for i in every])
+    n_rows, n_sums = of_rows.factors.type.count, sums.type.count
+    products = []
+    for own, others in zip(of_queries, of_rows, strict=True):
+        lefts = picked(builder, own, own, [i // n_rows for i in range(n_sums)])
+        rights = picked(builder, others, others, [i % n_rows for i in range(n_sums)])
+        # These first: so the product is the same from either side.
+        products.append(builder.fmul(lefts, rights))
+    factors, biases = products
     wide = builder.sitofp(sums, ir.VectorType(_FLOAT, n_sums))
-    # The factors first: so the product is the same from either side.
-    return builder.fptosi(builder.fmul(wide, builder.fmul(lefts, rights)), sums.type)
+    return builder.fptosi(builder.fadd(builder.fmul(wide, factors), biases), sums.type)
 
 
 def _smaller(builder: Any, one: Any, other: Any) -> Any:
@@ -362,13 +383,13 @@ def products_of_range(
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         own, asking, table, begin, end, target = range_asked(context, builder, signature, arguments)
         n_columns = cgutils.unpack_tuple(builder, target.shape)[1]
-        factors = own.factors(asking)
+        of_queries = own.further(asking)
         last = builder.sub(end, _LONG(1))
         with cgutils.for_range_slice(builder, begin, end, _LONG(N_AT_ONCE)) as (j, _count):
             rows = [_smaller(builder, builder.add(j, _LONG(i)), last) for i in range(N_AT_ONCE)]
             totals = _tile(context, builder, own, asking, table, rows)
             sums = sums_of_sixteen(builder, totals)
-            sums = scaled(builder, sums, factors, table.factors(rows))
+            sums = scaled(builder, sums, of_queries, table.further(rows))
             for i in range(N_AT_ONCE):
                 four = picked(builder, sums, sums, list(range(4 * i, 4 * i + 4)))
                 column = builder.add(builder.mul(_LONG(i), n_columns), builder.sub(j, begin))
@@ -403,7 +424,7 @@ def products_of_listed(
             context.make_array(kinds[i])(context, builder, arguments[i]).data for i in (2, 4)
         )
         end = context.cast(builder, arguments[3], n_rows, types.intp)
-        factors = own.factors([_LONG(0)])
+        of_query = own.further([_LONG(0)])
         last = builder.sub(end, _LONG(1))
         with cgutils.for_range_slice(builder, _LONG(0), end, _LONG(N_AT_ONCE)) as (j, _count):
             some = []
@@ -412,7 +433,7 @@ def products_of_listed(
                 row = builder.load(builder.gep(listed, [place]))
                 some.append(builder.sext(row, _LONG))
             sums = sums_of_each(builder, _tile(context, builder, own, [_LONG(0)], table, some))
-            sums = scaled(builder, sums, factors, table.factors(some))
+            sums = scaled(builder, sums, of_query, table.further(some))
             store(builder, sums, builder.gep(target, [j]))
         return context.get_dummy_value()
 

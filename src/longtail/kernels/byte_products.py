@@ -17,6 +17,7 @@ __all__ = [
     "add_products",
     "add_small_products",
     "multiplies_pairs",
+    "pairs_of_bytes",
     "pairs_of_shorts",
     "picked",
     "sixteen_bytes",
@@ -57,7 +58,7 @@ def add_small_products(
         pairs = ir.Constant(_SHORTS, None)  # 16 times 15 * 127 fits
         for row, query in zip(rows, queries, strict=True):
             own, other = (picked(builder, block, block, part) for block in (row, query))
-            pairs = builder.add(pairs, _pairs_of_bytes(builder, own, other))
+            pairs = builder.add(pairs, pairs_of_bytes(builder, own, other))
         sums.append(pairs_of_shorts(builder, pairs, ones))
     return builder.add(total, picked(builder, sums[0], sums[1], list(range(LANES))))
 
@@ -82,7 +83,7 @@ def pairs_of_shorts(builder: Any, one: Any, other: Any) -> Any:
     return builder.call(multiply, [one, other])
 
 
-def _pairs_of_bytes(builder: Any, row: Any, query: Any) -> Any:
+def pairs_of_bytes(builder: Any, row: Any, query: Any) -> Any:
     """Return sixteen sums of two products of 32 bytes without and with signs, by AVX2.
 
     Sums beyond sixteen bits are cut.

@@ -1,4 +1,4 @@
-"""The steps that build a neighbour graph, over vectors in eight bits a number.
+"""The steps that build a neighbour graph, over vectors in seven bits a number.
 
 Keys, and lists of them, are those of `longtail.kernels.nearest_codes`. Edges are rows, -1 for none:
 what two rows have in common is multiplied out again where it is asked, since of millions of rows

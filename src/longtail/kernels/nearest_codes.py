@@ -1,4 +1,4 @@
-"""Which of many vectors are nearest to some, by products in eight bits a number.
+"""Which of many vectors are nearest to some, by products in seven bits a number.
 
 A key holds a similarity, a whole number of `longtail.kernels.byte_codes`, above what makes the
 smaller of two row numbers the larger key: so lists of candidates are falling lists of numbers.
@@ -64,7 +64,7 @@ __all__ = [
 
 _BITS, _LAST = np.int64(32), np.int64((1 << 31) - 1)
 # Rows that are compared with as many others as a run holds, and then these products are looked at.
-_ROWS_AT_ONCE, _RUN = 16, 2048
+_ROWS_AT_ONCE, _RUN = 16, 1024
 # Rows that one thread takes, and that share one reading of the others: those of millions are far
 # from the processor. Few are shared out, too.
 _CHUNK = 64

@@ -1,4 +1,4 @@
-"""Products of many vectors in eight bits a number by tiles of bytes, where a processor has any.
+"""Products of many vectors in seven bits a number by tiles of bytes, where a processor has any.
 
 A tile is sixteen rows of 64 bytes, and one instruction multiplies sixteen rows with up to sixteen
 others (Intel's AMX). Sums are whole numbers, so products are those of `products_of_range` to the
@@ -178,13 +178,13 @@ def products_of_tiles(
             for block, place in enumerate(places):
                 there = builder.gep(sums, [_LONG(block * _QUERY_BYTES)])
                 numbers = load(builder, there, _ALL_INTS, align=LINE)
-                of_rows = table.factors_from(place, _FLOATS)
+                of_rows = table.further_from(place, _FLOATS)
                 column = builder.sub(place, begin)
                 for i, query in enumerate(asking):
                     mine = list(range(i, N_TILED * N_AT_ONCE, N_AT_ONCE))
                     total = picked(builder, numbers, numbers, mine)
                     total = builder.sub(total, in_lanes(builder, own.excess(query), _INTS))
-                    total = scaled(builder, total, own.factors([query]), of_rows)
+                    total = scaled(builder, total, own.further([query]), of_rows)
                     goal = builder.add(builder.mul(_LONG(i), n_columns), column)
                     store(builder, total, builder.gep(target.data, [goal]))
         return context.get_dummy_value()
