@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from longtail.blend.evidence import Evidence
-from longtail.blend.level import levelled
+from longtail.blend.level import MOST_TAKEN, levelled
 from longtail.blend.score_network import ScoreNetwork, log_sums
 
 
@@ -40,7 +40,7 @@ def passing_on():
 @pytest.mark.parametrize(("offset", "least"), [(0.0, 0.5), (6.0, 0.9)])
 def test_what_all_candidates_gain_together_is_taken_away(offset, least):
     evidence, is_true = made_points(600, offset=offset)
-    network = levelled(passing_on(), evidence, is_true)
+    network = levelled(passing_on(), evidence, is_true, is_unseen=False)
     assert least <= network.level[0] <= 1
     plain, level = passing_on().scores(evidence), network.scores(evidence)
     assert np.array_equal(np.isneginf(plain), np.isneginf(level))
@@ -91,3 +91,43 @@ def test_points_without_candidates_keep_their_padding():
     evidence.labels[0] = -1
     network = levelled(passing_on(), evidence, is_true & (evidence.labels >= 0))
     assert np.isneginf(network.scores(evidence)[0]).all()
+
+
+def told_by_the_point(n_points, seed=0):
+    """Two sources that rank alike; the first says more of all candidates where the best is right.
+
+    Beside the evidence and what is true, what tells that.
+    """
+    evidence, _ = made_points(n_points, offset=0.0, seed=seed)
+    tells = np.random.default_rng(seed + 1).standard_normal(n_points).astype(np.float32)
+    values = np.concatenate([evidence.values + tells[:, None, None], evidence.values], axis=1)
+    evidence = Evidence(evidence.labels, values, evidence.nearness, evidence.commonness)
+    best = np.where(evidence.labels >= 0, evidence.values[:, 1], -np.inf).argmax(axis=1)
+    is_true = (np.arange(6) == best[:, None]) & (tells > 0.3)[:, None]
+    return evidence, is_true, tells
+
+
+def test_views_of_a_point_tell_how_sure_its_best_candidate_is():
+    evidence, is_true, _ = told_by_the_point(600)
+    network = ScoreNetwork.of_weights([0, 1])
+    told = levelled(network, evidence, is_true)
+    asked, _, tells = told_by_the_point(400, seed=5)
+    first, before = (one.scores(asked).max(axis=1) for one in (told, network))
+    assert (before == 0).all()  # how far behind the best the best is
+    assert np.corrcoef(first, tells)[0, 1] > 0.7
+    of_seen = levelled(network, evidence, is_true, is_unseen=False)
+    np.testing.assert_array_equal(of_seen.last, network.last)
+
+
+@pytest.mark.parametrize("weights", [[0, 1], [2, 0.5]])
+def test_what_views_of_a_point_tell_is_added_to_all_its_candidates(weights):
+    evidence, is_true, _ = told_by_the_point(300)
+    network = ScoreNetwork.of_weights(weights)
+    told = levelled(network, evidence, is_true)
+    assert 0 <= told.level[0] <= MOST_TAKEN
+    plain, scores = network.scores(evidence), told.scores(evidence)
+    real = ~np.isneginf(plain)
+    assert np.array_equal(real, ~np.isneginf(scores))
+    added = np.where(real, scores, np.nan) - np.where(real, plain, np.nan)
+    assert np.nanmax(np.ptp(added[real.all(axis=1)], axis=1)) < 1e-3
+    assert np.ptp(np.nanmean(added, axis=1)) > 0.5

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NetworkTraining", "Taught"]
 
+N_ADDED = 2  # units of a layer by which `levelled` adds what views of a point tell
 BESIDE = 0.5  # how much of the sum is there while the network learns
 # A network that learns from all points tells more than those of a trial, which have half of them.
 POWER_OF_SHARE = 0.5
@@ -57,7 +58,7 @@ class NetworkTraining:
     Parameters
     ----------
     hidden_layers : (int, int)
-        Sizes of the two layers, units of the sum among them.
+        Sizes of the two layers, units of the sum and of views of the point among them.
     epochs : int
     batch_size : (int, int)
         Points of a batch, with all their candidates: where points are few, and where they are many.
@@ -165,7 +166,9 @@ class NetworkTraining:
             else:
                 every = np.arange(len(is_true))
                 taught = Taught(weighted_sum(evidence, is_true, every, alike=self.alike))
-        network = levelled(taught.network, evidence, is_true, run.n_threads)
+        network = levelled(
+            taught.network, evidence, is_true, run.n_threads, is_unseen=self.is_unseen
+        )
         return taught._replace(network=network)
 
     def _taught_by_unseen(
@@ -250,9 +253,12 @@ class NetworkTraining:
         *,
         most_steps: int | None = None,
     ) -> RankingNetwork:
-        """Train a network on some points, with `n_beside` units less in each layer."""
+        """Train a network on some points, with less units in each layer: others come beside them.
+
+        `n_beside` of the sum, and those of `levelled`.
+        """
         random, scratch = np.random.default_rng(run.seed_for("score network")), Scratch()
-        n_hidden1, n_hidden2 = (n_units - n_beside for n_units in self.hidden_layers)
+        n_hidden1, n_hidden2 = (n - n_beside - N_ADDED for n in self.hidden_layers)
         n_views = len(examples.centre)
         network = RankingNetwork(n_views, n_hidden1, n_hidden2, self.dropout, random)
         useful = rows[examples.is_true[rows].any(axis=1)]  # the others have nothing to rank

@@ -12,9 +12,11 @@ from longtail.blend.rarity import told_scores
 from longtail.errors import InputError
 from longtail.held_arrays import hold_read_only
 from longtail.kernels.blend import (
+    CONTEXT_VIEWS_OF_POINT,
     LARGEST_VIEW,
     N_CONTEXT_VIEWS,
     N_VIEWS,
+    VIEWS_OF_POINT,
     blend_rows,
 )
 from longtail.kernels.jit import over_row_chunks
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["ScoreNetwork", "best_labels", "count_sources", "log_sums"]
+__all__ = ["ScoreNetwork", "are_of_point", "best_labels", "count_sources", "log_sums"]
 
 MOST_BEHIND = 50.0  # where a plain sum of sources cuts off what is behind the best
 
@@ -255,6 +257,48 @@ class ScoreNetwork:
             last=np.append(self.last, other.last),
         )
 
+    def as_seen(self, views: Floats, which: NDArray[np.bool_]) -> Floats:
+        """Return some views, float32 (n, n_some), centred, scaled and cut as the layers see them.
+
+        `which`, bool (n_views,), tells which these are.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.blend.score_network import ScoreNetwork
+        >>> network = ScoreNetwork.of_source(0, n_sources=1)
+        >>> is_second = np.arange(8) == 1
+        >>> network.as_seen(np.array([[-10], [-99]], np.float32), is_second).tolist()
+        [[-1.0], [-5.0]]
+        """
+        scaled = (views - self.centre[which]) * self.scale[which]
+        seen: Floats = np.clip(scaled, -LARGEST_VIEW, LARGEST_VIEW)
+        return seen
+
+    def adding(self, weights: Floats) -> ScoreNetwork:
+        """Return the network that also adds a weighted sum of views, as they are scaled.
+
+        Parameters
+        ----------
+        weights : float32 (n_views,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.blend.evidence import Evidence
+        >>> from longtail.blend.score_network import ScoreNetwork
+        >>> labels, none = np.array([[2, 0]], np.int32), np.zeros(3, np.float32)
+        >>> evidence = Evidence(labels, np.array([[[1, 3]]], np.float32), none[:1], none)
+        >>> network = ScoreNetwork.of_source(0, n_sources=1)
+        >>> weights = np.array([0, 10, 0, 0, 0, 0, 0, 0], np.float32)  # how far behind, in tenths
+        >>> network.adding(weights).scores(evidence).tolist()
+        [[-4.0, 0.0]]
+        """
+        both = np.array([1, -1], np.float32)  # ReLU passes what is positive
+        none = np.zeros(2, np.float32)
+        layers = {"matrix1": weights[:, np.newaxis] * both, "matrix2": np.eye(2, dtype=np.float32)}
+        return self.plus(replace(self, **layers, bias1=none, bias2=none, last=both))
+
     def check_sources(self, n_sources: int) -> None:
         """Raise InputError unless the network was learnt from so many sources."""
         if len(self.centre) != n_sources * N_VIEWS + N_CONTEXT_VIEWS:
@@ -297,6 +341,15 @@ class ScoreNetwork:
     def from_arrays(cls, arrays: Arrays) -> ScoreNetwork:
         """Make it again from `to_arrays`."""
         return cls(**{part.name: arrays[part.name] for part in fields(cls)})
+
+
+def are_of_point(n_views: int) -> NDArray[np.bool_]:
+    """Return which views are the same for all candidates of a point, bool (n_views,)."""
+    of_point = np.zeros(n_views, np.bool_)
+    for view in VIEWS_OF_POINT:
+        of_point[view:-N_CONTEXT_VIEWS:N_VIEWS] = True
+    of_point[-N_CONTEXT_VIEWS:][list(CONTEXT_VIEWS_OF_POINT)] = True
+    return of_point
 
 
 def best_labels(

@@ -74,8 +74,9 @@ def directions(vectors: Floats, bias: Floats) -> tuple[Floats, Floats]:
     """
     squares = np.einsum("ij,ij->i", vectors, vectors)
     lengths = np.sqrt(squares + np.square(bias) if len(bias) else squares)
-    factors = 1 / np.where(lengths > 0, lengths, np.float32(1))
-    return vectors * factors[:, np.newaxis], bias * factors if len(bias) else bias
+    divisors: Floats = np.where(lengths > 0, lengths, np.float32(1))
+    own = bias / divisors if len(bias) else bias
+    return np.divide(vectors, divisors[:, np.newaxis]), own
 
 
 def with_biased(entries: NDArray[np.int32], bias: Floats) -> NDArray[np.int32]:

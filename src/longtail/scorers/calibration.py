@@ -363,6 +363,7 @@ def logistic_weights(
     target: NDArray[np.float64],
     counts: NDArray[np.float64] | None = None,
     offset: NDArray[np.float64] | float = 0.0,
+    ridge: NDArray[np.float64] | float = RIDGE,
 ) -> NDArray[np.float64]:
     """Fit a logistic model by Newton's method, a trace of ridge keeping each step finite.
 
@@ -375,6 +376,8 @@ def logistic_weights(
         How much each counts; all alike by default.
     offset : float64 (n,), optional
         Logits that the model is added to.
+    ridge : float64 (n_inputs,), optional
+        Half of it is what the square of each weight costs.
 
     Returns
     -------
@@ -389,16 +392,17 @@ def logistic_weights(
     """
     counts = np.ones(len(target)) if counts is None else counts
     weights = np.zeros(len(design))
-    loss = _logistic_loss(weights, design, target, counts, offset)
+    held = np.broadcast_to(ridge, len(design))
+    loss = _logistic_loss(weights, design, target, counts, offset, held)
     for _ in range(N_NEWTON_STEPS):
         p = sigmoid(weights @ design + offset, MOST_SURE)
-        slope = design @ (counts * (p - target)) + RIDGE * weights
-        curvature = (design * (counts * p * (1 - p))) @ design.T + RIDGE * np.eye(len(design))
+        slope = design @ (counts * (p - target)) + held * weights
+        curvature = (design * (counts * p * (1 - p))) @ design.T + np.diag(held)
         step = np.linalg.solve(curvature, slope)
         # A whole step may lead beyond the valley, and the next one back to where this one began.
         for _ in range(N_HALVINGS):
             moved = weights - step
-            new_loss = _logistic_loss(moved, design, target, counts, offset)
+            new_loss = _logistic_loss(moved, design, target, counts, offset, held)
             if new_loss <= loss:
                 break
             step /= 2
@@ -414,8 +418,9 @@ def _logistic_loss(
     target: NDArray[np.float64],
     counts: NDArray[np.float64],
     offset: NDArray[np.float64] | float,
+    held: NDArray[np.float64],
 ) -> float:
     """Return the logistic loss of all inputs, and the ridge's."""
     z = weights @ design + offset
     loss = counts @ (np.logaddexp(0, z) - target * z)
-    return float(loss + RIDGE / 2 * weights @ weights)
+    return float(loss + (held * weights) @ weights / 2)
