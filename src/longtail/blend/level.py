@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.blend.score_network import are_of_point, log_sums
+from longtail.blend.score_network import log_sums
+from longtail.kernels.blend import CONTEXT_VIEWS_OF_POINT, N_CONTEXT_VIEWS, N_VIEWS
 from longtail.metrics.hits import row_chunks
 from longtail.scorers.calibration import LEAST_CALIBRATED, logistic_weights
 
@@ -25,6 +26,7 @@ LEAST_OF_EACH = 20  # candidates that are right, and that are wrong, to learn a 
 # How firmly the weights of a point's views, of a spread of 1, are held to 0. From 10 to 300 it is
 # much the same, of two hundred held-out points and of thousands.
 HELD, LEAST_HELD = 100.0, 1e-6
+BEST_VIEW = 2  # of a source: the best of what it says, see `longtail.kernels.blend.view_evidence`
 N_FREE = 4  # inputs before the views: score, logarithm of the sum, whether it is the best, one
 MOST_TAKEN = 0.8  # of what all candidates have in common, so that views of the point can be added
 LEAST_SPREAD, LEAST_OF_VIEW = 1e-6, 1e-4
@@ -44,8 +46,8 @@ def levelled(
     A blend learns to rank the candidates of a point, so what all of them gain or lose together
     means nothing. A softmax takes just that away, but assumes that a point has one label. How much
     of it to take a logistic model learns from the best candidates. From the same it learns what
-    the views of the point itself tell: how much each source says of its best candidate, how far
-    that stands out, and how near the nearest training point is. This is added to all candidates.
+    the views of the point itself tell: how much each source says of its best candidate, and how
+    near the nearest training point is. This is added to all candidates.
 
     Parameters
     ----------
@@ -78,18 +80,14 @@ def levelled(
     True
     """
     scores = network.scores(evidence, n_threads)
-    judged = evidence.of_judged(scores)
-    best = np.argsort(-judged, axis=1, kind="stable")[:, :LEAST_CALIBRATED]
-    value = np.take_along_axis(judged, best, axis=1).astype(np.float64)
-    point, place = np.nonzero(np.isfinite(value))
-    is_right = np.take_along_axis(is_true, best, axis=1)[point, place]
+    point, place, value, is_right = _best_candidates(evidence.of_judged(scores), is_true)
     if min(is_right.sum(), (~is_right).sum()) < LEAST_OF_EACH:
         return network
-    of_point = are_of_point(evidence.n_views) & is_unseen
+    of_point = _are_best_and_nearness(evidence.n_views) & is_unseen
     views = _views_of_points(evidence, of_point, n_threads)
     reading = _reading(network, views, of_point)
     of_views = reading.as_seen(views, of_point)[point].T
-    inputs = np.stack([value[point, place], log_sums(scores)[point]])
+    inputs = np.stack([value, log_sums(scores)[point]])
     spreads = np.maximum(inputs.std(axis=1), LEAST_SPREAD)
     centred = (inputs - inputs.mean(axis=1, keepdims=True)) / spreads[:, np.newaxis]
     design = np.vstack([centred, place == 0, np.ones(len(point)), of_views])
@@ -105,6 +103,25 @@ def levelled(
     added = np.zeros(evidence.n_views, np.float32)
     added[of_point] = weights[N_FREE:] / (of_value * (1 - level))
     return replace(reading, level=taken).adding(added)
+
+
+def _best_candidates(
+    scores: Floats, is_true: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the point, the place, the score and the truth of each of the best candidates."""
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :LEAST_CALIBRATED]
+    values = np.take_along_axis(scores, best, axis=1).astype(np.float64)
+    point, place = np.nonzero(np.isfinite(values))
+    is_right = np.take_along_axis(is_true, best, axis=1)[point, place]
+    return point, place, values[point, place], is_right
+
+
+def _are_best_and_nearness(n_views: int) -> NDArray[np.bool_]:
+    """Return which views are the best that a source says, or how near the nearest point is."""
+    are_told = np.zeros(n_views, np.bool_)
+    are_told[BEST_VIEW:-N_CONTEXT_VIEWS:N_VIEWS] = True
+    are_told[-N_CONTEXT_VIEWS:][list(CONTEXT_VIEWS_OF_POINT)] = True
+    return are_told
 
 
 def _views_of_points(

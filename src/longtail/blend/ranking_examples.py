@@ -6,8 +6,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from longtail.blend.score_network import ScoreNetwork, are_of_point
-from longtail.kernels.blend import LARGEST_VIEW
+from longtail.blend.score_network import ScoreNetwork
+from longtail.kernels.blend import (
+    CONTEXT_VIEWS_OF_POINT,
+    LARGEST_VIEW,
+    N_CONTEXT_VIEWS,
+    N_VIEWS,
+    VIEWS_OF_POINT,
+)
 from longtail.metrics.hits import row_chunks
 from longtail.training.ranking_slope import log_counts_of, ranking_slope
 
@@ -89,7 +95,7 @@ class RankingExamples(NamedTuple):
     def _unscaled(cls, evidence: Evidence, is_true: Flags, n_threads: int) -> RankingExamples:
         """View the evidence, a few points at a time."""
         n_points, size = is_true.shape
-        of_point = are_of_point(evidence.n_views)
+        of_point = _are_of_point(evidence.n_views)
         of_candidate, shared = np.flatnonzero(~of_point), np.flatnonzero(of_point)
         examples = cls(
             inputs=np.empty((n_points, size, len(of_candidate)), np.float32),
@@ -109,7 +115,7 @@ class RankingExamples(NamedTuple):
 
     def _mean_and_deviation(self, is_real: Flags) -> tuple[Floats, Floats]:
         """Return those of each view over all real candidates."""
-        of_point = are_of_point(len(self.centre))
+        of_point = _are_of_point(len(self.centre))
         moments = np.empty((2, len(self.centre)), np.float32)
         n_real = is_real.sum(axis=1, keepdims=True)
         moments[:, ~of_point] = _moments(self.inputs, is_real)
@@ -118,7 +124,7 @@ class RankingExamples(NamedTuple):
 
     def _scaled(self, centre: Floats, spread: Floats) -> RankingExamples:
         """Bring the views, which are changed in place, to a scale."""
-        of_point = are_of_point(len(centre))
+        of_point = _are_of_point(len(centre))
         for views, which in ((self.inputs, ~of_point), (self.of_points, of_point)):
             np.subtract(views, centre[which], out=views)
             np.divide(views, spread[which], out=views)
@@ -275,9 +281,18 @@ class RankingExamples(NamedTuple):
     def frozen(self, layers: Layers) -> ScoreNetwork:
         """Return a network that has learnt from them as a model keeps it."""
         matrix1 = np.empty_like(layers.matrix1)
-        matrix1[np.argsort(are_of_point(len(matrix1)), kind="stable")] = layers.matrix1
+        matrix1[np.argsort(_are_of_point(len(matrix1)), kind="stable")] = layers.matrix1
         parts = layers._replace(matrix1=matrix1)._asdict()
         return ScoreNetwork(centre=self.centre, scale=np.float32(1) / self.spread, **parts)
+
+
+def _are_of_point(n_views: int) -> Flags:
+    """Return which views are the same for all candidates of a point."""
+    are_of_point = np.zeros(n_views, np.bool_)
+    for view in VIEWS_OF_POINT:
+        are_of_point[view:-N_CONTEXT_VIEWS:N_VIEWS] = True
+    are_of_point[-N_CONTEXT_VIEWS:][list(CONTEXT_VIEWS_OF_POINT)] = True
+    return are_of_point
 
 
 def _moments(views: Floats, counts: NDArray[Any]) -> tuple[Doubles, Doubles]:

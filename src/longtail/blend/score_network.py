@@ -12,11 +12,9 @@ from longtail.blend.rarity import told_scores
 from longtail.errors import InputError
 from longtail.held_arrays import hold_read_only
 from longtail.kernels.blend import (
-    CONTEXT_VIEWS_OF_POINT,
     LARGEST_VIEW,
     N_CONTEXT_VIEWS,
     N_VIEWS,
-    VIEWS_OF_POINT,
     blend_rows,
 )
 from longtail.kernels.jit import over_row_chunks
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["ScoreNetwork", "are_of_point", "best_labels", "count_sources", "log_sums"]
+__all__ = ["ScoreNetwork", "best_labels", "count_sources", "log_sums"]
 
 MOST_BEHIND = 50.0  # where a plain sum of sources cuts off what is behind the best
 
@@ -341,15 +339,6 @@ class ScoreNetwork:
     def from_arrays(cls, arrays: Arrays) -> ScoreNetwork:
         """Make it again from `to_arrays`."""
         return cls(**{part.name: arrays[part.name] for part in fields(cls)})
-
-
-def are_of_point(n_views: int) -> NDArray[np.bool_]:
-    """Return which views are the same for all candidates of a point, bool (n_views,)."""
-    of_point = np.zeros(n_views, np.bool_)
-    for view in VIEWS_OF_POINT:
-        of_point[view:-N_CONTEXT_VIEWS:N_VIEWS] = True
-    of_point[-N_CONTEXT_VIEWS:][list(CONTEXT_VIEWS_OF_POINT)] = True
-    return of_point
 
 
 def best_labels(
