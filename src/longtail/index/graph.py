@@ -126,7 +126,7 @@ class GraphIndex:
             founded.
         bias : array (n_rows,) or None
             What is added to the inner products with each row. Edges are those of the vectors with
-            the bias as further numbers of them, which lead more surely to what queries find.
+            the bias as a further number of them, which lead more surely to what queries find.
         n_neighbours : int, default 32
             The most edges that leave a node, at least 2.
         seed : int, default 0
