@@ -309,9 +309,9 @@ class TestOfASearchThatIsNotKept:
         if kind is GraphIndex:  # few neighbours are soon made
             widths = [each.label_index.neighbours.shape[1] for each in (made, build())]
             assert widths[0] == search_indices.N_POINT_NEIGHBOURS < widths[1]
-        # In eight bits a number, two labels may change places.
-        found = [np.sort(find(some).labels, axis=1) for some in (made, build())]
-        np.testing.assert_array_equal(*found)
+        # In seven bits a number, the last label may be another.
+        found, others = (np.sort(find(some).labels, axis=1) for some in (made, build()))
+        assert (found == others).mean() > 0.99
 
     def test_of_few_labels_every_one_is_looked_at_however_often(self, monkeypatch):
         monkeypatch.setattr(stored, "EXACT_BELOW", 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -9,9 +11,10 @@ from scipy.sparse import csr_array
 from longtail.blend.evidence import Evidence
 from longtail.blend.held_out_lesson import HeldOutLesson
 from longtail.blend.network_training import NetworkTraining
-from longtail.blend.score_network import best_labels
+from longtail.blend.score_network import ScoreNetwork, best_labels
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.recipes.longtail import LongtailClassifier
+from longtail.scorers.calibration import Calibration
 from longtail.training.run import TrainingData, TrainingRun
 
 RUN = TrainingRun(seed=0, n_threads=1)
@@ -124,3 +127,62 @@ def test_probabilities_of_a_sum_are_right_of_labels_behind_the_first_five():
     scores = -np.sort(-network.scores(evidence), axis=1)
     n_said = calibration.probabilities(scores[:, :20]).sum(axis=1).mean()
     assert n_said == pytest.approx(0.8, abs=0.15)
+
+
+def nearer_and_higher(n=100):
+    """A lesson of which the first answer's score is three times the nearness, and a network."""
+    near = np.linspace(0.2, 0.8, n, dtype=np.float32)
+    values = np.stack([3 * near, 3 * near - 5], axis=1)[:, np.newaxis]
+    labels = np.tile(np.arange(2, dtype=np.int32), (n, 1))
+    evidence = Evidence(labels, values, near, np.zeros(2, np.float32))
+    return lesson_of(evidence, csr_array(np.eye(2)[np.zeros(n, int)])), passing_on_values()
+
+
+def passing_on_values():
+    """A network that says what the one source says."""
+    return ScoreNetwork.of_source(0, n_sources=1).of_values()
+
+
+@pytest.mark.parametrize(("rises_by", "lower"), [(0.2, 0.3), (0.0, 0.0), (-0.2, 0.0)])
+def test_scores_that_rise_since_points_are_nearer_are_half_believed(rises_by, lower):
+    lesson, network = nearer_and_higher()
+    usual, none = Calibration(slope=2.0, first=1.0), np.zeros(2, np.float32)
+    nearness = lesson.evidence.nearness[::7] + np.float32(rises_by)
+    told = lesson.with_more_points(network, usual, none, nearness, 100)
+    scores = np.array([[1.5, -3.5]], np.float32)
+    expected = usual.logits(scores - np.float32(lower))
+    np.testing.assert_allclose(told.logits(scores), expected, atol=0.1)
+    if not lower:
+        assert told == usual
+
+
+def test_points_that_are_known_or_alike_tell_of_no_rise():
+    lesson, network = nearer_and_higher()
+    usual, none = Calibration(slope=2.0), np.zeros(2, np.float32)
+    higher = np.ones(5, np.float32)
+    same = replace(lesson.evidence, nearness=np.full(100, 0.5, np.float32))
+    others = (replace(lesson, is_unseen=False), replace(lesson, evidence=same))
+    for lesson in others:
+        assert lesson.with_more_points(network, usual, none, higher, 100) == usual
+    for some in (higher[:0], higher):
+        n_points = 100 if not len(some) else 15  # too few for a slope
+        assert (
+            nearer_and_higher()[0].with_more_points(network, usual, none, some, n_points) == usual
+        )
+
+
+def test_a_recipe_asks_how_near_other_points_are_in_the_end(monkeypatch):
+    asked = {}
+
+    def with_more_points(self, network, calibration, tail_weights, nearness, n_points, n_threads):
+        asked.update(nearness=nearness, n_points=n_points, before=self.evidence.nearness)
+        return calibration
+
+    monkeypatch.setattr(HeldOutLesson, "with_more_points", with_more_points)
+    random = np.random.default_rng(0)
+    texts = [" ".join(f"w{word}" for word in random.integers(0, 40, 6)) for _ in range(400)]
+    labels = [[text.split()[0]] for text in texts]
+    LongtailClassifier(dimension=16, n_threads=1, char_ngrams=None).fit(texts, labels)
+    assert 70 < len(asked["nearness"]) == asked["n_points"] <= 80
+    assert asked["nearness"].max() < 0.99  # not itself
+    assert np.median(asked["nearness"]) > np.median(asked["before"]) - 0.05

@@ -179,7 +179,8 @@ def test_a_trial_says_how_far_a_network_is_followed():
     for evidence, truth in (noisy(60), noisy(120), noisy(300)):
         is_true = true_among(evidence.labels, truth)
         shares.append(NetworkTraining()._tried(evidence, is_true, RUN).share)
-    assert 0 <= shares[0] < shares[1] < shares[2] == 1
+    assert 0 <= shares[0] < shares[1] < shares[2] <= 1
+    assert shares[2] > 0.9
 
 
 def test_the_share_is_that_of_the_least_loss():

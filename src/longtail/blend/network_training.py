@@ -217,7 +217,7 @@ class NetworkTraining:
             seed=run.seed_for("candidates"),
             n_threads=run.n_threads,
         )
-        learnt = self._fit(hardest, np.arange(len(is_true)), run, len(total.bias1))
+        learnt = self._fit(hardest, np.arange(len(is_true)), run, len(total.bias1) + N_ADDED)
         return _corrected(total, examples.frozen(learnt.layers), trial.share)
 
     def _tried(self, evidence: Evidence, is_true: NDArray[np.bool_], run: TrainingRun) -> _Trial:
@@ -228,7 +228,7 @@ class NetworkTraining:
         def taught_by(half: NDArray[np.int64]) -> tuple[ScoreNetwork, RankingNetwork, Floats]:
             total = examples.on_their_scale(weighted_sum(evidence, is_true, half).of_values())
             sums = total.scores(evidence)
-            shown, n_beside = examples.saying(BESIDE * sums), len(total.bias1)
+            shown, n_beside = examples.saying(BESIDE * sums), len(total.bias1) + N_ADDED
             network = self._fit(shown, half, run, n_beside, most_steps=self.trial_steps)
             return total, network, sums
 
@@ -253,12 +253,9 @@ class NetworkTraining:
         *,
         most_steps: int | None = None,
     ) -> RankingNetwork:
-        """Train a network on some points, with less units in each layer: others come beside them.
-
-        `n_beside` of the sum, and those of `levelled`.
-        """
+        """Train a network on some points, with `n_beside` units less in each layer."""
         random, scratch = np.random.default_rng(run.seed_for("score network")), Scratch()
-        n_hidden1, n_hidden2 = (n - n_beside - N_ADDED for n in self.hidden_layers)
+        n_hidden1, n_hidden2 = (n_units - n_beside for n_units in self.hidden_layers)
         n_views = len(examples.centre)
         network = RankingNetwork(n_views, n_hidden1, n_hidden2, self.dropout, random)
         useful = rows[examples.is_true[rows].any(axis=1)]  # the others have nothing to rank

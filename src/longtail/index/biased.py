@@ -69,8 +69,12 @@ def directions(vectors: Floats, bias: Floats) -> tuple[Floats, Floats]:
     >>> import numpy as np
     >>> from longtail.index.biased import directions
     >>> vectors, bias = np.float32([[0, 3], [0, 0]]), np.float32([4, 0])
-    >>> [part.round(2).tolist() for part in directions(vectors, bias)]
-    [[[0.0, 0.6], [0.0, 0.0]], [0.8, 0.0]]
+    >>> unit, of_bias = directions(vectors, bias)
+    >>> unit
+    array([[0. , 0.6],
+           [0. , 0. ]], dtype=float32)
+    >>> of_bias
+    array([0.8, 0. ], dtype=float32)
     """
     squares = np.einsum("ij,ij->i", vectors, vectors)
     lengths = np.sqrt(squares + np.square(bias) if len(bias) else squares)

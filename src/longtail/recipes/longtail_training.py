@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from longtail.blend.blend import Blend
 from longtail.blend.candidates import CandidateSearch
 from longtail.blend.further_scale import learn_further_scale, learn_further_text_scale
@@ -27,7 +29,6 @@ from longtail.training.products import one_blas_thread
 from longtail.training.threads import meanwhile
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from longtail.blend.candidates import SearchSizes
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["LongtailTraining"]
 
 TAIL_WITH_TEXTS, TAIL_WITHOUT_TEXTS = 0.3, 0.5
+NEARNESS_ASKED = 500  # held-out points
 
 
 class _FirstSources(NamedTuple):
@@ -95,7 +97,8 @@ class LongtailTraining:
         scorer, tables = self._sources(space, data, n_asked=n_asked)
         with run.stage("evidence"):
             scorer, lesson, further = self._taught_by(scorer, data, held_out, n_asked)
-        learn_blend = partial(self._blend_of, lesson, scorer.tail_weights)
+        tail_weights, nearness = scorer.tail_weights, None
+        learn_blend = partial(self._blend_of, lesson, tail_weights)
         with meanwhile(learn_blend, run.n_threads) as blend:
             if tables is None:  # the sources do not learn again
                 scorer = _linked_also_by(scorer, held_out, run.n_threads)
@@ -105,10 +108,14 @@ class LongtailTraining:
                 del tables  # `first` alone holds them, until it goes
                 scorer = self._again(first, data.with_points_of(held_out))
                 del first
+                nearness = self._nearness_to_others(scorer, held_out)
             with run.stage("blend"):
                 storage = as_storage(self.settings.storage)
                 compiled = CompiledScorer.of(scorer, storage, run.n_threads, is_last=True)
                 network, calibration = blend.result()
+            if nearness is not None:
+                told = (network, calibration, tail_weights, nearness, n_held_out, run.n_threads)
+                calibration = lesson.with_more_points(*told)
         return compiled.with_network(network).with_further_scales(*further), calibration
 
     def _blend_of(
@@ -234,6 +241,23 @@ class LongtailTraining:
         again = replace(self, run=self.run.within("again: "))
         scorer, _ = again._sources(space, data, first=first)
         return replace(scorer, search=replace(scorer.search, sizes=first.sizes))
+
+    def _nearness_to_others(
+        self, scorer: BlendedScorer, held_out: TrainingData
+    ) -> NDArray[np.float32]:
+        """Return how near the nearest other training point is to some held-out points, (n,).
+
+        The scorer's sources have learnt from these, as the last of their points.
+        """
+        n_held_out = held_out.labels.shape[0]
+        rows = evenly_spaced(min(NEARNESS_ASKED, n_held_out), n_held_out)
+        asked = held_out.of_points(rows)
+        points = scorer.encoder.encode(asked.bags(), self.run.n_threads)
+        found, similarities = scorer.search.near_points(points, 2)
+        n_before = len(scorer.search.label_starts) - 1 - n_held_out
+        is_own = found[:, 0] == n_before + rows
+        nearest: NDArray[np.float32] = similarities[np.arange(len(rows)), is_own.astype(int)]
+        return nearest[np.isfinite(nearest)]
 
 
 def _linked_also_by(scorer: BlendedScorer, held_out: TrainingData, n_threads: int) -> BlendedScorer:

@@ -221,6 +221,21 @@ class Calibration:
         mean = _mean_probability(z)
         return replace(self, first=self.first - _less_for(z, max(mean - by, mean / 10)))
 
+    def of_higher(self, rise: float) -> Calibration:
+        """Return one that says of scores what this one says of those lower by so much.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.scorers.calibration import Calibration
+        >>> before, after = np.array([[1, 0]], np.float32), np.array([[3, 2]], np.float32)
+        >>> usual = Calibration(first=1.0, first_slope=0.5)
+        >>> usual.logits(before).tolist(), usual.of_higher(2).logits(after).tolist()
+        ([[2.5, 0.0]], [[2.5, 0.0]])
+        """
+        lower = self.intercept - self.slope * rise, self.first - self.first_slope * rise
+        return replace(self, intercept=lower[0], first=lower[1])
+
     def as_sure(self, scores: NDArray[np.float32], of: NDArray[np.float32]) -> Calibration:
         """Return one by which scores are as probable, on average, as others are by this one.
 
