@@ -171,4 +171,4 @@ def test_frequent_and_rare_labels_are_as_probable_as_they_are_right():
     is_right = names[ids[:, 0]] == truth
     is_frequent = np.array([int(name[1:]) < 6 for name in names[ids[:, 0]]])
     for some in (is_frequent, ~is_frequent):
-        assert said[some].mean() == pytest.approx(is_right[some].mean(), abs=0.07)
+        assert said[some].mean() == pytest.approx(is_right[some].mean(), abs=0.1)
