@@ -156,19 +156,19 @@ def test_scores_that_rise_since_points_are_nearer_are_half_believed(rises_by, lo
         assert told == usual
 
 
-def test_points_that_are_known_or_alike_tell_of_no_rise():
+def test_points_that_are_known_alike_or_few_tell_of_no_rise():
     lesson, network = nearer_and_higher()
-    usual, none = Calibration(slope=2.0), np.zeros(2, np.float32)
-    higher = np.ones(5, np.float32)
+    usual, none, higher = Calibration(slope=2.0), np.zeros(2, np.float32), np.ones(5, np.float32)
     same = replace(lesson.evidence, nearness=np.full(100, 0.5, np.float32))
-    others = (replace(lesson, is_unseen=False), replace(lesson, evidence=same))
-    for lesson in others:
-        assert lesson.with_more_points(network, usual, none, higher, 100) == usual
-    for some in (higher[:0], higher):
-        n_points = 100 if not len(some) else 15  # too few for a slope
-        assert (
-            nearer_and_higher()[0].with_more_points(network, usual, none, some, n_points) == usual
-        )
+    known, alike = replace(lesson, is_unseen=False), replace(lesson, evidence=same)
+    for some, nearness, n_points in (
+        (known, higher, 100),
+        (alike, higher, 100),
+        (lesson, higher, 15),
+        (lesson, higher[:0], 100),
+    ):
+        assert some.with_more_points(network, usual, none, nearness, n_points) == usual
+    assert lesson.with_more_points(network, usual, none, higher, 100) != usual
 
 
 def test_a_recipe_asks_how_near_other_points_are_in_the_end(monkeypatch):

@@ -136,6 +136,22 @@ class Evidence:
             n_tokens=None if self.n_tokens is None else self.n_tokens[rows],
         )
 
+    def best_said(self) -> Floats:
+        """Return the best that each source says of a point, (n, n_sources); -inf of no candidate.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.blend.evidence import Evidence
+        >>> labels, none = np.array([[2, 0, -1]], np.int32), np.zeros(3, np.float32)
+        >>> values = np.array([[[1.0, 3.0, 9.0], [5.0, 4.0, 9.0]]], np.float32)
+        >>> Evidence(labels, values, none[:1], none).best_said().tolist()
+        [[3.0, 5.0]]
+        """
+        is_real = (self.labels >= 0)[:, np.newaxis]
+        best: Floats = np.max(self.values, axis=2, initial=-np.inf, where=is_real)
+        return best
+
     def behind_best(self) -> Floats:
         """Return what each source says, less the point's best: (n, size, n_sources), 0 for padding.
 
@@ -150,7 +166,7 @@ class Evidence:
         [-2.0, 0.0, 0.0]
         """
         is_real = (self.labels >= 0)[:, np.newaxis]
-        best = np.max(self.values, axis=2, keepdims=True, initial=-np.inf, where=is_real)
+        best = self.best_said()[:, :, np.newaxis]
         behind: Floats = np.subtract(
             self.values, best, out=np.zeros_like(self.values), where=is_real
         )

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.blend.score_network import log_sums
-from longtail.kernels.blend import CONTEXT_VIEWS_OF_POINT, N_CONTEXT_VIEWS, N_VIEWS
-from longtail.metrics.hits import row_chunks
+from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.scorers.calibration import LEAST_CALIBRATED, logistic_weights
 
 if TYPE_CHECKING:
@@ -26,11 +25,12 @@ LEAST_OF_EACH = 20  # candidates that are right, and that are wrong, to learn a 
 # How firmly the weights of a point's views, of a spread of 1, are held to 0. From 10 to 300 it is
 # much the same, of two hundred held-out points and of thousands.
 HELD, LEAST_HELD = 100.0, 1e-6
-BEST_VIEW = 2  # of a source: the best of what it says, see `longtail.kernels.blend.view_evidence`
+BEST_VIEW = (
+    2  # of a source; nearness is the last of all: see `longtail.kernels.blend.view_evidence`
+)
 N_FREE = 4  # inputs before the views: score, logarithm of the sum, whether it is the best, one
 MOST_TAKEN = 0.8  # of what all candidates have in common, so that views of the point can be added
 LEAST_SPREAD, LEAST_OF_VIEW = 1e-6, 1e-4
-_POINTS_AT_ONCE = 512
 
 
 def levelled(
@@ -83,10 +83,10 @@ def levelled(
     point, place, value, is_right = _best_candidates(evidence.of_judged(scores), is_true)
     if min(is_right.sum(), (~is_right).sum()) < LEAST_OF_EACH:
         return network
-    of_point = _are_best_and_nearness(evidence.n_views) & is_unseen
-    views = _views_of_points(evidence, of_point, n_threads)
-    reading = _reading(network, views, of_point)
-    of_views = reading.as_seen(views, of_point)[point].T
+    columns = _columns_of_points(evidence.n_views) if is_unseen else np.empty(0, np.int64)
+    views = np.column_stack([evidence.best_said(), evidence.nearness])[point, : len(columns)]
+    reading = _reading(network, columns, views)
+    of_views = reading.as_seen(views, columns).T
     inputs = np.stack([value, log_sums(scores)[point]])
     spreads = np.maximum(inputs.std(axis=1), LEAST_SPREAD)
     centred = (inputs - inputs.mean(axis=1, keepdims=True)) / spreads[:, np.newaxis]
@@ -101,7 +101,7 @@ def levelled(
     if not is_unseen:
         return replace(network, level=taken)
     added = np.zeros(evidence.n_views, np.float32)
-    added[of_point] = weights[N_FREE:] / (of_value * (1 - level))
+    added[columns] = weights[N_FREE:] / (of_value * (1 - level))
     return replace(reading, level=taken).adding(added)
 
 
@@ -116,29 +116,15 @@ def _best_candidates(
     return point, place, values[point, place], is_right
 
 
-def _are_best_and_nearness(n_views: int) -> NDArray[np.bool_]:
-    """Return which views are the best that a source says, or how near the nearest point is."""
-    are_told = np.zeros(n_views, np.bool_)
-    are_told[BEST_VIEW:-N_CONTEXT_VIEWS:N_VIEWS] = True
-    are_told[-N_CONTEXT_VIEWS:][list(CONTEXT_VIEWS_OF_POINT)] = True
-    return are_told
+def _columns_of_points(n_views: int) -> NDArray[np.int64]:
+    """Return which views are the best that a source says, and how near the nearest point is."""
+    return np.append(np.arange(BEST_VIEW, n_views - N_CONTEXT_VIEWS, N_VIEWS), n_views - 1)
 
 
-def _views_of_points(
-    evidence: Evidence, of_point: NDArray[np.bool_], n_threads: int
-) -> NDArray[np.float32]:
-    """Return some views, the same for all candidates of a point: float32 (n, n_some)."""
-    views = np.empty((len(evidence.labels), int(of_point.sum())), np.float32)
-    for rows in row_chunks(len(views), _POINTS_AT_ONCE):  # all of all candidates would be large
-        views[rows] = evidence.of_rows(rows).views(n_threads)[:, 0, of_point]
-    return views
-
-
-def _reading(network: ScoreNetwork, views: Floats, of_point: NDArray[np.bool_]) -> ScoreNetwork:
+def _reading(network: ScoreNetwork, columns: NDArray[np.int64], views: Floats) -> ScoreNetwork:
     """Return the network with a scale for those of some views that it reads none of."""
     centre, scale = network.centre.copy(), network.scale.copy()
-    is_new = scale[of_point] == 0
-    which = np.flatnonzero(of_point)[is_new]
-    centre[which] = views[:, is_new].mean(axis=0)
-    scale[which] = 1 / np.maximum(views[:, is_new].std(axis=0), LEAST_OF_VIEW)
+    is_new = scale[columns] == 0
+    centre[columns[is_new]] = views[:, is_new].mean(axis=0)
+    scale[columns[is_new]] = 1 / np.maximum(views[:, is_new].std(axis=0), LEAST_OF_VIEW)
     return replace(network, centre=centre, scale=scale)

@@ -255,21 +255,20 @@ class ScoreNetwork:
             last=np.append(self.last, other.last),
         )
 
-    def as_seen(self, views: Floats, which: NDArray[np.bool_]) -> Floats:
+    def as_seen(self, views: Floats, columns: NDArray[np.int64]) -> Floats:
         """Return some views, float32 (n, n_some), centred, scaled and cut as the layers see them.
 
-        `which`, bool (n_views,), tells which these are.
+        `columns`, int64 (n_some,), tells which these are.
 
         Examples
         --------
         >>> import numpy as np
         >>> from longtail.blend.score_network import ScoreNetwork
         >>> network = ScoreNetwork.of_source(0, n_sources=1)
-        >>> is_second = np.arange(8) == 1
-        >>> network.as_seen(np.array([[-10], [-99]], np.float32), is_second).tolist()
+        >>> network.as_seen(np.array([[-10], [-99]], np.float32), np.array([1])).tolist()
         [[-1.0], [-5.0]]
         """
-        scaled = (views - self.centre[which]) * self.scale[which]
+        scaled = (views - self.centre[columns]) * self.scale[columns]
         seen: Floats = np.clip(scaled, -LARGEST_VIEW, LARGEST_VIEW)
         return seen
 

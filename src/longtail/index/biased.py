@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.data.rows import unit_vectors
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
 
@@ -76,11 +77,10 @@ def directions(vectors: Floats, bias: Floats) -> tuple[Floats, Floats]:
     >>> of_bias
     array([0.8, 0. ], dtype=float32)
     """
-    squares = np.einsum("ij,ij->i", vectors, vectors)
-    lengths = np.sqrt(squares + np.square(bias) if len(bias) else squares)
-    divisors: Floats = np.where(lengths > 0, lengths, np.float32(1))
-    own = bias / divisors if len(bias) else bias
-    return np.divide(vectors, divisors[:, np.newaxis]), own
+    if not len(bias):
+        return unit_vectors(vectors), bias
+    unit = unit_vectors(np.column_stack([vectors, bias]))
+    return unit[:, :-1], unit[:, -1]
 
 
 def with_biased(entries: NDArray[np.int32], bias: Floats) -> NDArray[np.int32]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.errors import require_positive
-from longtail.index.biased import as_bias
+from longtail.index.biased import as_bias, directions
 from longtail.index.exact import ExactIndex
 from longtail.index.protocol import as_queries, check_bounds
 from longtail.kernels.arrays import read_only
@@ -23,14 +23,14 @@ __all__ = ["CodedIndex"]
 class CodedIndex(ExactIndex):
     """An `ExactIndex` that is five times as quick, and nearly exact.
 
-    Of the 30 nearest labels of a model of tib-gnd-titles, 192 numbers each, it finds 99.6 %. To be
+    Of the 30 nearest labels of a model of tib-gnd-titles, 192 numbers each, it finds 98.7 %. To be
     asked at once about many points: it holds the vectors and their codes, and is kept as the
     vectors alone.
 
     Parameters
     ----------
     vectors : array (n_vectors, d)
-        As in `ExactIndex`, with d at most 65,520.
+        As in `ExactIndex`, with d at most 65,536.
     bias : array (n_vectors,) or None
     n_threads : int, default 1
 
@@ -63,12 +63,11 @@ class CodedIndex(ExactIndex):
         require_positive("k", k)
         matrix = as_queries(queries, self.vectors.shape[1])
         lengths = np.sqrt(np.square(matrix).sum(axis=1, keepdims=True) + (len(self.bias) > 0))
-        factors = 1 / np.where(lengths > 0, lengths, np.float32(1))
+        ones = as_bias(np.ones(len(matrix)) if len(self.bias) else None, len(matrix))
         # Directions have one unit, so that a row's products do not depend on the rows beside it.
-        directions = read_only(matrix * factors, np.float32)
+        unit, of_ones = (read_only(part, np.float32) for part in directions(matrix, ones))
         rows = np.arange(len(matrix), dtype=np.int32)
-        ones = as_bias(factors[:, 0] if len(self.bias) else None, len(rows))
-        asked = byte_codes(directions, ones, self._unit_of_queries, rows, self.n_threads)
+        asked = byte_codes(unit, of_ones, self._unit_of_queries, rows, self.n_threads)
         best = nearest_keys(asked, self._codes, k, self.n_threads)[:, 1 : k + 1]
         is_found = best != LOWEST
         ids = np.where(is_found, row_of(best), -1).astype(np.int32)

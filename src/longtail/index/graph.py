@@ -122,7 +122,7 @@ class GraphIndex:
         Parameters
         ----------
         vectors : array (n_rows, d)
-            No number beyond 1e15, d at most 65,520; of unit length for the thinning to be well
+            No number beyond 1e15, d at most 65,536; of unit length for the thinning to be well
             founded.
         bias : array (n_rows,) or None
             What is added to the inner products with each row. Edges are those of the vectors with

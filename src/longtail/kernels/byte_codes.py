@@ -3,8 +3,8 @@
 For work that compares vectors of one table with each other by the million. A row is as many bytes
 as there are numbers, rounded up to whole cache lines; a byte is a number of steps of the row, 64
 too much, since processors multiply bytes without a sign with bytes that have one. Of seven bits,
-two such products of pairs fit in sixteen, which is twice as quick where a processor has no
-instruction for sums of four.
+two sums of two products fit in sixteen, which is quicker where a processor has no instruction for
+sums of four.
 
 Each row has a factor, and a product is multiplied with those of both rows. A factor is such that
 the product of a row with its own vector is right: so products of vectors that are alike, which
