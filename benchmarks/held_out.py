@@ -10,26 +10,16 @@ from __future__ import annotations
 import time
 
 from benchmarks.command import heading, run
-from benchmarks.kept_back import split_of, training_parser
-from longtail.cli.settings import parse_settings
-from longtail.recipes.names import recipe
+from benchmarks.kept_back import recipe_of, recipe_parser, split_of
 
 METRICS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "R@100")
 
 
 def main() -> None:
     """Train once, and print one row."""
-    parser = training_parser(__doc__)
-    parser.add_argument(
-        "--recipe", default="longtail", metavar="NAME", help="what is trained (longtail)"
-    )
-    parser.add_argument(
-        "--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings of the recipe"
-    )
-    arguments = parser.parse_args()
+    arguments = recipe_parser(__doc__).parse_args()
     train, points = split_of(arguments)
-    kind = recipe(arguments.recipe)
-    model = kind(random_state=arguments.seed, **parse_settings(kind, arguments.set))
+    model = recipe_of(arguments)
     started = time.process_time()
     model.fit_dataset(train)
     seconds = time.process_time() - started

@@ -10,14 +10,18 @@ import numpy as np
 
 from benchmarks.command import parser_of, positive
 from longtail import Dataset
+from longtail.cli.settings import parse_settings
 from longtail.data import InputWarning
 from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError
+from longtail.recipes.names import recipe
 
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["split_as_asked", "split_of", "training_parser"]
+    from longtail.estimators.estimator import LabelEstimator
+
+__all__ = ["recipe_of", "recipe_parser", "split_as_asked", "split_of", "training_parser"]
 
 N_PARTS = 10  # one of which is asked
 
@@ -50,6 +54,24 @@ def training_parser(description: str | None) -> argparse.ArgumentParser:
         help="leave out labels that none of these has, as most test sets do",
     )
     return parser
+
+
+def recipe_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return such a parser, to which a recipe and its settings can be named, too."""
+    parser = training_parser(description)
+    parser.add_argument(
+        "--recipe", default="longtail", metavar="NAME", help="what is trained (longtail)"
+    )
+    parser.add_argument(
+        "--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings of the recipe"
+    )
+    return parser
+
+
+def recipe_of(arguments: argparse.Namespace) -> LabelEstimator:
+    """Return the recipe that the arguments name, yet to be trained."""
+    kind = recipe(arguments.recipe)
+    return kind(random_state=arguments.seed, **parse_settings(kind, arguments.set))
 
 
 def split_of(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:

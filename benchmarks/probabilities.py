@@ -1,4 +1,4 @@
-"""How far the default recipe's probabilities can be trusted, on held-out training points.
+"""How far a recipe's probabilities can be trusted, on held-out training points.
 
 python -m benchmarks.probabilities train.jsonl.gz --labels labels.txt.gz
 
@@ -21,8 +21,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from benchmarks.command import heading, run
-from benchmarks.kept_back import split_of, training_parser
-from longtail import LongtailClassifier
+from benchmarks.kept_back import recipe_of, recipe_parser, split_of
 from longtail.data.blocks import points_of
 from longtail.metrics.hits import true_among
 
@@ -39,9 +38,9 @@ COLUMNS = ("said", "right", "apart", "AUC", "Brier", "of a constant")
 
 def main() -> None:
     """Train once, and print rows for the best label, the five and the twenty best."""
-    arguments = training_parser(__doc__).parse_args()
+    arguments = recipe_parser(__doc__).parse_args()
     train, points = split_of(arguments)
-    model = LongtailClassifier(random_state=arguments.seed).fit_dataset(train)
+    model = recipe_of(arguments).fit_dataset(train)
     asked = points_of(points)
     ids, probabilities = model.predictor_.predict_topk(asked, max(N_BEST))
     is_right = true_among(ids, points.labels)

@@ -63,7 +63,8 @@ def test_inspection_of_a_blended_model(capsys, place):
     assert ["drink", "20"] in lines
     assert {"encoder.safetensors", "manifest.json"} <= {line[0] for line in lines if line}
     assert "epochs = 3" in out
-    assert "100.0 % of the 30 labels of the largest logits that an exact search finds (" in out
+    assert "100.0 % of the 10 labels of the largest logits that an exact search finds (" in out
+    assert "\n100.0 % of the 10 are met on the way, from which longer answers go on\n" in out
     assert "Label clusters" not in out
     assert {"shared", "blend", "again:"} <= {line[0] for line in lines if line}
     out = inspected(capsys, place / "sparse")[0]
@@ -79,7 +80,7 @@ def test_inspection_of_models_of_label_texts(capsys, tmp_path, settings, asked):
     small = NGAME(dimension=16, encoder_epochs=3, classifier_epochs=2, n_threads=1, **settings)
     small.fit(texts, names).save(tmp_path)
     out, lines = inspected(capsys, tmp_path)
-    assert f"100.0 % of the 50 nearest labels that an exact search finds ({asked})" in out
+    assert f"100.0 % of the 10 nearest labels that an exact search finds ({asked})" in out
     assert ["drink", "20"] in lines
 
 

@@ -305,6 +305,18 @@ def test_labels_are_searched_by_their_logits_whatever_came_and_went(whole):
         assert len(parts.points.bias) == 0
 
 
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+def test_labels_that_stay_are_searched_by_the_same_codes_when_others_come_and_go(dtype):
+    model = fit(storage="float32").compressed(dtype)
+    changed = model.with_labels(["other"], {"other": EXAMPLES}).without_labels(["cars"])
+    codes = []
+    for one in (model, changed):
+        parts, ids = one.scorer.parts, {one.label_space.name(i): i for i in range(one.n_labels)}
+        nodes = parts.heads[0].row_of_label[[ids[name] for name in WORDS if name != "cars"]]
+        codes.append(parts.labels.codes[nodes])
+    np.testing.assert_array_equal(codes[1], codes[0])
+
+
 def test_a_label_can_be_removed_and_added_again(whole):
     model = whole.without_labels([NEW]).with_labels({NEW: "roses, flowers"}, {NEW: EXAMPLES})
     right, wrong = share_found(model, NEW)

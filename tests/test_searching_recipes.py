@@ -51,7 +51,7 @@ def test_the_recall_of_a_walk_is_that_of_answers_which_go_on_where_they_are_unsu
     recalls = []
     for below in (-np.inf, np.inf):
         parts = own.parts._replace(unsure_below=np.full(1, below, np.float32))
-        recalls.append(label_recall(CompiledScorer(parts, own.sizes, own.related)))
+        recalls.append(label_recall(CompiledScorer(parts, own.sizes, own.related)).of_candidates)
     assert 0.8 < recalls[0] < recalls[1] <= 1
 
 
@@ -60,6 +60,6 @@ def test_a_beam_is_as_wide_as_what_is_wanted():
     own, bag = model.predictor_.scorer, model.predictor_.bags(TEXTS[:1])
     narrow = CompiledScorer(own.parts, replace(own.sizes, beam_size=1), own.related)
     assert len(narrow.near_points(bag, 10)[0]) == 10
-    assert label_recall(narrow) > 0.9
+    assert label_recall(narrow).of_candidates > 0.9
     ids, _ = own.candidates(bag)
     np.testing.assert_array_equal(np.sort(narrow.candidates(bag)[0]), np.sort(ids))

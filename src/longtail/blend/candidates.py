@@ -366,6 +366,21 @@ class CandidateSearch:
             return np.full((len(points), 1), -1, np.int32), np.zeros((len(points), 1), np.float32)
         return self.point_index.query(points, n_near)
 
+    def nearness_to_others(self, points: Floats, rows: NDArray[np.int64]) -> Floats:
+        """Return how near the nearest other training point is, (at most n,), where there is any.
+
+        Parameters
+        ----------
+        points : float32 (n, dimension)
+            Some of the training points.
+        rows : int64 (n,)
+            Which ones they are.
+        """
+        found, similarities = self.near_points(points, 2)
+        is_own = found[:, 0] == rows
+        nearest: Floats = similarities[np.arange(len(rows)), is_own.astype(int)]
+        return nearest[np.isfinite(nearest)]
+
     def labels_of_point(self, row: int) -> Ids:
         """Return the labels of a training point."""
         return self.label_ids[self.label_starts[row] : self.label_starts[row + 1]]

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from longtail.features.encoder import UnitEncoder
     from longtail.training.run import TrainingData, TrainingRun
 
-__all__ = ["HeldOutLesson"]
+__all__ = ["NEARNESS_ASKED", "HeldOutLesson"]
 
+NEARNESS_ASKED = 500  # points: how near the nearest other one is in the end
 LEAST_FOR_SLOPE = 20  # points
 IN_VAIN = 0.5  # of what scores rise by once there are more points to be near
 N_OF_SUM = 20  # best labels of a point from which probabilities of a weighted sum are learnt
@@ -209,8 +210,7 @@ class HeldOutLesson:
         before = first.nearness
         if not self.is_unseen or not len(before) or not len(nearness):
             return calibration
-        ids, scores = best_labels(network, first, tail_weights, 1, n_threads)
-        told = told_scores(ids, scores, tail_weights, float(network.for_order[0]))[:, 0]
+        told = best_labels(network, first, tail_weights, 1, n_threads)[1][:, 0]
         nearer = float(np.median(nearness)) - float(np.median(before))
         return calibration.of_higher(IN_VAIN * max(_slope(before, told), 0.0) * max(nearer, 0.0))
 

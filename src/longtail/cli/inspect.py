@@ -25,7 +25,7 @@ from longtail.cli.output import result, short, table
 from longtail.cli.parser import word
 from longtail.compiled.blended import compiled_of
 from longtail.compiled.scorer import CompiledScorer
-from longtail.compiled.search_recall import has_bias, label_recall, n_queries
+from longtail.compiled.search_recall import MANY, has_bias, label_recall, n_queries
 from longtail.data.rows import unit_vectors
 from longtail.errors import InputError, ModelFolderError, named, source_name
 from longtail.explain import words_of
@@ -211,14 +211,17 @@ def _show_search(model: Predictor) -> None:
     learner = _learners(model)[0]
     scorer = compiled_of(learner)
     if scorer is not None and len(scorer.parts.labels.codes):
-        recall = 100 * label_recall(scorer)
+        recall = label_recall(scorer)
         what = "training point" if len(scorer.parts.points.codes) else "label"
-        n = scorer.sizes.n_near_labels
-        found = f"{n} labels of the largest logits" if has_bias(scorer) else f"{n} nearest labels"
+        n_there = len(scorer.parts.labels.codes)
+        n, many = min(scorer.sizes.n_near_labels, n_there), min(MANY, n_there)
+        nearest = "labels of the largest logits" if has_bias(scorer) else "nearest labels"
         _section(
             "Search",
-            f"{recall:.1f} % of the {found} that an exact search finds "
-            f"({counted(n_queries(scorer), what)})",
+            f"{100 * recall.of_candidates:.1f} % of the {n} {nearest} that an exact search finds "
+            f"({counted(n_queries(scorer), what)})\n"
+            f"{100 * recall.of_hundred:.1f} % of the {many} are met on the way, from which longer "
+            "answers go on",
         )
 
 

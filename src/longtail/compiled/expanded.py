@@ -41,8 +41,8 @@ _GRAPH_PARTS = ("entries", "member_starts", "members", "bias")
 def expanded(compiled: CompiledScorer) -> BlendedScorer:
     """Return a model of float32 parts that, compiled to the same type, is the same model.
 
-    To the last bit for float32. Numbers of 16 and of 8 bits come back as they are stored; the codes
-    that the search follows are made of them anew, and may differ in the last place.
+    To the last bit for float32. Numbers of 16 and of 8 bits come back as they are stored, and the
+    codes that the search follows are made of them anew, as they were made.
 
     Examples
     --------

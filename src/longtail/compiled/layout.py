@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from longtail.kernels.label_links import Relations
 from longtail.kernels.packed_codes import pack_rows
 from longtail.kernels.sparse_lookup import SplitRows
 from longtail.kernels.wide_network import Network
-from longtail.row_store import are_common, no_numbers, packed_neighbours
+from longtail.row_store import are_common, float_rows, no_numbers, packed_neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,7 @@ def laid_out(
     tokens: Rows,
     store: RowStore,
     related: RelationSizes,
-    step: Floats | None = None,
+    steps: tuple[Floats | None, Floats | None] = (None, None),
     *,
     is_last: bool = False,
 ) -> Answerer:
@@ -60,8 +61,8 @@ def laid_out(
         How vectors and weights are kept. As int8, training points have 4-bit codes alone.
     related : RelationSizes
         Those of the blend's relations; all 0 without any.
-    step : float32 (1,) or None
-        Between two codes of the points, as int8; None for what fits them.
+    steps : pair of float32 (1,) or None
+        Between two codes of the labels, and of the points as int8; None for what fits them.
     is_last : bool
         Nobody else needs the blend: it lets go of its relations and linear classifiers once they
         are laid out. Of millions of labels, they are large.
@@ -80,9 +81,9 @@ def laid_out(
     linear, linear_bias = _split(blend.linear, len(tokens.values), store), blend.linear.bias
     if is_last:
         blend.let_go("linear")
-    labels = _graph(search.label_index, store)
+    labels = _graph(search.label_index, store, step=steps[0])
     points = _graph(
-        search.point_index, store, only_codes=only_codes, step=step if only_codes else None
+        search.point_index, store, only_codes=only_codes, step=steps[1] if only_codes else None
     )
     heads = _heads(blend.heads, labels, store)
     every = np.zeros(0) if blend.is_read is None else blend.is_read
@@ -119,7 +120,8 @@ def _graph(
 ) -> CodedGraph:
     """Return an index as a graph; one without edges has all its vectors for entries.
 
-    Codes are `step` (1,) apart; None for what fits the vectors.
+    Codes are `step` (1,) apart; None for what fits the vectors. They are made of the vectors as
+    these are kept, so that a model which is changed later has the same ones.
     """
     if isinstance(index, GraphIndex):
         vectors, neighbours, entries = index.vectors, index.neighbours, index.entries
@@ -129,12 +131,14 @@ def _graph(
         every = np.arange(len(vectors) + 1, dtype=np.int32)
         neighbours = np.empty((len(vectors), 0), np.int32)
         member_starts, entries, members = every, every[:-1], every[:-1]
-    codes, step = pack_rows(vectors, store.n_threads, step)
+    rows = store.rows(vectors[:0] if only_codes else vectors)
+    kept = None if only_codes else partial(_vectors_kept, rows)
+    codes, step = pack_rows(vectors, store.n_threads, step, kept)
     bias, looked_at = search_bias_of(index), entries if neighbours.shape[1] else entries[:0]
     return CodedGraph(
         read_only(codes, np.uint8),
         read_only(step, np.float32),
-        store.rows(vectors[:0] if only_codes else vectors),
+        rows,
         packed_neighbours(neighbours),
         entries=read_only(entries, np.int32),
         member_starts=read_only(member_starts, np.int32),
@@ -143,6 +147,11 @@ def _graph(
         entry_codes=read_only(codes[looked_at], np.uint8) if len(looked_at) else NO_CODES,
         entry_bias=read_only(some_of(bias, looked_at), np.float32),
     )
+
+
+def _vectors_kept(rows: Rows, some: slice) -> Floats:
+    """Return the vectors of some rows of a table, as they are kept."""
+    return float_rows(rows._replace(values=rows.values[some], scales=rows.scales[some]))
 
 
 def _heads(heads: Sequence[LabelHead], labels: CodedGraph, store: RowStore) -> tuple[Head, ...]:

@@ -101,9 +101,9 @@ class CompiledScorer:
             tokens and training points.
         n_threads : int
         like : CompiledScorer or None
-            What `scorer` was expanded from, of the same `storage`: the points' 4-bit codes keep
-            their step. Vectors that were cut to it are longer than before, so a step that is made
-            anew would be larger each time.
+            What `scorer` was expanded from, of the same `storage`: the 4-bit codes of labels and
+            points keep their steps, and so are the same as before. Vectors that were cut to a step
+            are longer, so one that is made anew would be larger each time.
         is_last : bool
             Nobody else needs `scorer`, which is left without its largest sparse parts: each is
             freed once it is laid out.
@@ -114,10 +114,10 @@ class CompiledScorer:
             If there is no such `storage`.
         """
         store = RowStore(as_storage(storage), n_threads)
-        step = None if like is None else like.parts.points.step
+        steps = (None, None) if like is None else (like.parts.labels.step, like.parts.points.step)
         related = NOT_RELATED if scorer.relations is None else scorer.relations.sizes
         tokens = scorer.encoder.stored(store)
-        parts = laid_out(scorer, tokens, store, related, step, is_last=is_last)
+        parts = laid_out(scorer, tokens, store, related, steps, is_last=is_last)
         return cls(parts, scorer.search.sizes, related)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from longtail.kernels.code_search import (
     walk_on,
     walk_wider,
 )
+from longtail.kernels.coded_graph import LAST_NODE, NODE_BITS
 from longtail.kernels.rows import quantise
 from longtail.row_store import float_rows, neighbours_of, some_nodes, vectors_of
 
@@ -29,23 +30,36 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["has_bias", "label_recall", "n_queries"]
+__all__ = ["MANY", "LabelRecall", "has_bias", "label_recall", "n_queries"]
+
+MANY = 100  # labels of a long answer
 
 # Training points, or labels, that are searched for: as many as make so many products with labels.
 _LEAST_QUERIES, _MOST_QUERIES, _MOST_PRODUCTS = 200, 2_000, 100_000_000
 
 
-def label_recall(scorer: CompiledScorer) -> float:
+class LabelRecall(NamedTuple):
+    """Which share of the labels that are nearest to a point a walk finds, from 0 to 1.
+
+    Attributes
+    ----------
+    of_candidates : float
+        Of the nearest ``sizes.n_near_labels``, those that become candidates.
+    of_hundred : float
+        Of the nearest `MANY`, those that the walk meets. What it meets and leaves follows the
+        candidates in a longer answer.
+    """
+
+    of_candidates: float
+    of_hundred: float
+
+
+def label_recall(scorer: CompiledScorer) -> LabelRecall:
     """Return the share of the nearest labels of some training points that the walk finds.
 
     Where labels have a bias, which is added to their similarity, these are the labels of the
     largest logits, by the vectors that are searched. A model that looks at no near points keeps
     none: there, some labels take their place.
-
-    Returns
-    -------
-    float
-        Recall at ``sizes.n_near_labels``, from 0 to 1.
 
     Examples
     --------
@@ -55,7 +69,7 @@ def label_recall(scorer: CompiledScorer) -> float:
     >>> from longtail.compiled.search_recall import label_recall
     >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
     >>> label_recall(LongtailClassifier().fit(texts, labels).predictor_.scorer)
-    1.0
+    LabelRecall(of_candidates=1.0, of_hundred=1.0)
     """
     graph, sizes = scorer.parts.labels, scorer.sizes
     asked = _asked(scorer)
@@ -63,15 +77,23 @@ def label_recall(scorer: CompiledScorer) -> float:
     queries = vectors_of(some_nodes(asked, drawn), dimension_of(scorer.parts))
     n_near = sizes.n_near_points if asked is scorer.parts.points else 0
     edges = neighbours_of(asked)[drawn, :n_near]
+    k, many = (min(n, len(graph.codes)) for n in (sizes.n_near_labels, MANY))
     exact = ExactIndex(float_rows(graph.rows), bias=graph.bias)
-    k = min(sizes.n_near_labels, len(graph.members))
-    least_of = exact.query(queries, min(k, len(graph.codes)))[1][:, -1]
+    nodes, similarities = exact.query(queries, max(k, many))
     scratch = new_scratch(scorer.parts, sizes, scorer.related, count_places(scorer.parts))
-    n_found = 0
-    for near, query, least in zip(edges, queries, least_of, strict=True):
-        similarities = _walked(scorer, query, _starts(scorer, near), scratch)
-        n_found += int((similarities >= least - 1e-5).sum())
-    return n_found / max(k * len(queries), 1)
+    n_found = n_met = 0
+    for place, (near, query) in enumerate(zip(edges, queries, strict=True)):
+        found = _walked(scorer, query, _starts(scorer, near), scratch)
+        n_found += int((found >= similarities[place, k - 1] - 1e-5).sum())
+        n_met += int(np.isin(nodes[place, :many], _met(scratch)).sum())
+    n_queried = max(len(queries), 1)
+    return LabelRecall(n_found / (k * n_queried), n_met / (many * n_queried))
+
+
+def _met(scratch: AnswerScratch) -> NDArray[np.int64]:
+    """Return the nodes that the last walk has compared with its query."""
+    log = scratch.label_walk.log
+    return log[1 : log[0] + 1] >> NODE_BITS & LAST_NODE
 
 
 def _walked(scorer: CompiledScorer, query: Floats, starts: Ids, scratch: AnswerScratch) -> Floats:

@@ -30,6 +30,8 @@ from longtail.kernels.jit import fast_lean_kernel, lean_kernel, over_row_chunks
 from longtail.kernels.prefetch import fetch_line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
@@ -60,6 +62,7 @@ _MOST_SUMMED = 5 * HALF_BLOCK  # bytes of each row, whose sums fill twenty regis
 _MOST_IN_SHORT = 2 * HALF_BLOCK  # of half the length, of which there are half as many
 _AT_ONCE = 4  # rows that one read of the query is multiplied with
 _UNPACKED_AT_ONCE = 4096  # rows
+_PACKED_AT_ONCE = 65_536  # rows, of whose vectors there may be a copy for so long
 
 
 def packed_width(dimension: int) -> int:
@@ -68,7 +71,10 @@ def packed_width(dimension: int) -> int:
 
 
 def pack_rows(
-    vectors: Floats, n_threads: int = 1, step: Floats | None = None
+    vectors: Floats,
+    n_threads: int = 1,
+    step: Floats | None = None,
+    kept: Callable[[slice], Floats] | None = None,
 ) -> tuple[Packed, Floats]:
     """Return the codes of all rows, uint8 (n_rows, packed_width(d)), and the step (1,) float32.
 
@@ -81,23 +87,31 @@ def pack_rows(
         The codes do not depend on it.
     step : float32 (1,) or None
         Between two codes; None, or a step of 0, for what fits the vectors.
+    kept : callable or None
+        What the vectors of some rows are as they are kept, of which codes are made in their place:
+        so they are the same if they are made once more, of what is kept and with the same step.
     """
     shape = len(vectors), packed_width(vectors.shape[1])
     room = np.zeros(shape[0] * shape[1] + BLOCK, np.uint8)
     first = -room.ctypes.data % BLOCK
     codes = room[first : first + shape[0] * shape[1]].reshape(shape)
-    if step is not None and step[0] > 0:
-        inverse = np.float32(1 / step[0])
-    else:
-        deviation = _deviation(vectors, n_threads)
-        inverse = np.float32(MIDDLE / (_LARGEST * deviation) if deviation > 0 else 0)
-        step = np.array([_LARGEST * deviation / MIDDLE], np.float32)
+    if step is None or not step[0] > 0:
+        step = np.array([_LARGEST * _deviation(vectors, n_threads) / MIDDLE], np.float32)
+    inverse = np.float32(1 / step[0] if step[0] > 0 else 0)
+    read = vectors.__getitem__ if kept is None else kept
+    for first in range(0, len(vectors), _PACKED_AT_ONCE):
+        some = slice(first, min(first + _PACKED_AT_ONCE, len(vectors)))
+        _write_some(read(some), inverse, codes[some], n_threads)
+    return codes, step
+
+
+def _write_some(vectors: Floats, inverse: np.float32, codes: Packed, n_threads: int) -> None:
+    """Write the codes of some rows."""
     over_row_chunks(
         lambda start, stop: write_packed_codes(vectors, start, stop, inverse, codes),
         len(vectors),
         n_threads=n_threads,
     )
-    return codes, step
 
 
 def _deviation(vectors: Floats, n_threads: int) -> np.float64:

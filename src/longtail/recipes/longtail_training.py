@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from longtail.blend.blend import Blend
 from longtail.blend.candidates import CandidateSearch
 from longtail.blend.further_scale import learn_further_scale, learn_further_text_scale
-from longtail.blend.held_out_lesson import HeldOutLesson
+from longtail.blend.held_out_lesson import NEARNESS_ASKED, HeldOutLesson
 from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import linear_source
 from longtail.blend.near_voters import MOST_ASKED, with_voters_for
@@ -29,6 +27,7 @@ from longtail.training.products import one_blas_thread
 from longtail.training.threads import meanwhile
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from longtail.blend.candidates import SearchSizes
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["LongtailTraining"]
 
 TAIL_WITH_TEXTS, TAIL_WITHOUT_TEXTS = 0.3, 0.5
-NEARNESS_ASKED = 500  # held-out points
 
 
 class _FirstSources(NamedTuple):
@@ -253,11 +251,8 @@ class LongtailTraining:
         rows = evenly_spaced(min(NEARNESS_ASKED, n_held_out), n_held_out)
         asked = held_out.of_points(rows)
         points = scorer.encoder.encode(asked.bags(), self.run.n_threads)
-        found, similarities = scorer.search.near_points(points, 2)
         n_before = len(scorer.search.label_starts) - 1 - n_held_out
-        is_own = found[:, 0] == n_before + rows
-        nearest: NDArray[np.float32] = similarities[np.arange(len(rows)), is_own.astype(int)]
-        return nearest[np.isfinite(nearest)]
+        return scorer.search.nearness_to_others(points, n_before + rows)
 
 
 def _linked_also_by(scorer: BlendedScorer, held_out: TrainingData, n_threads: int) -> BlendedScorer:

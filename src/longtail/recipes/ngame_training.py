@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.blend.blend import Blend
-from longtail.blend.held_out_lesson import HeldOutLesson
+from longtail.blend.held_out_lesson import NEARNESS_ASKED, HeldOutLesson
 from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import linear_source
 from longtail.blend.relations import LabelRelations
 from longtail.compiled.blended import scorer_around
+from longtail.data.rows import evenly_spaced
 from longtail.errors import InputError
 from longtail.estimators.holding_out import shown_to_blend
 from longtail.recipes.own_parts import (
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.blend.encoded import EncodedScorer
-    from longtail.blend.score_network import ScoreNetwork
     from longtail.compiled.blended import BlendedScorer
     from longtail.estimators.holding_out import Shown
     from longtail.recipes.ngame import NGAME
@@ -83,7 +83,9 @@ class NGAMETraining:
         scorer = scorer_around(encoder, self._sources(modules, data, relations))
         shown = shown_to_blend(held_out, data)
         with run.stage("blend"):
-            points, network, calibration = _taught(scorer, shown, data.labels, run)
+            points, lesson = _shown_to(scorer, shown, data.labels, run)
+            tail_weights = scorer.tail_weights
+            network, calibration = lesson.learn(tail_weights, run)
         if shown.are_unseen:
             del scorer  # the second need not fit beside it
             again = replace(self, run=run.within("again: "))
@@ -93,6 +95,11 @@ class NGAMETraining:
                 if relations is not None:
                     relations = relations.linked_by(every.features, every.labels, run.n_threads)
             scorer = scorer_around(encoder, again._sources(modules, every, relations))
+            rows = evenly_spaced(min(NEARNESS_ASKED, n_held_out), n_held_out)
+            own = data.labels.shape[0] + rows
+            nearness = scorer.search.nearness_to_others(points[rows], own)
+            told = (network, calibration, tail_weights, nearness, n_held_out, run.n_threads)
+            calibration = lesson.with_more_points(*told)
         return replace(scorer, network=network), calibration
 
     def _modules(
@@ -195,10 +202,10 @@ def _encoded_pairs(siamese: SiameseNetwork, n_points: int, n_labels: int) -> Enc
     )
 
 
-def _taught(
+def _shown_to(
     scorer: BlendedScorer | EncodedScorer, shown: Shown, seen: csr_array, run: TrainingRun
-) -> tuple[Floats, ScoreNetwork, Calibration]:
-    """Return vectors of points, and a blend and its probabilities that are learnt from them."""
+) -> tuple[Floats, HeldOutLesson]:
+    """Return vectors of points, and what they teach a blend."""
     points = scorer.encoder.encode(shown.points.bags(), run.n_threads)
     lesson = HeldOutLesson.of(
         scorer,
@@ -208,8 +215,7 @@ def _taught(
         is_unseen=shown.are_unseen,
         n_threads=run.n_threads,
     )
-    lesson = lesson.without_own_labels(shown.points.labels, run)
-    return points, *lesson.learn(scorer.tail_weights, run)
+    return points, lesson.without_own_labels(shown.points.labels, run)
 
 
 def _auxiliary_of_labels(
