@@ -167,7 +167,7 @@ def points():
     [
         ({}, 1),
         ({"first_level": 8, "n_children": 2, "leaf_size": 3, "beam_size": 4}, 3),
-        ({"hidden_layers": (16,)}, 1),
+        pytest.param({"hidden_layers": (16,)}, 1, marks=pytest.mark.thorough),
         pytest.param(
             {"hidden_layers": (24, 16), "first_level": 8, "n_children": 4, "leaf_size": 5},
             2,
@@ -193,7 +193,10 @@ def test_learns_and_comes_back(points, levels, n_levels, tmp_path):
 
 @pytest.mark.parametrize(
     ("levels", "n_levels"),
-    [({}, 1), ({"first_level": 8, "n_children": 4, "leaf_size": 5, "beam_size": 4}, 2)],
+    [
+        pytest.param({}, 1, marks=pytest.mark.thorough),
+        ({"first_level": 8, "n_children": 4, "leaf_size": 5, "beam_size": 4}, 2),
+    ],
     ids=["flat", "tree"],
 )
 def test_each_level_stops_by_held_out_points(points, levels, n_levels):

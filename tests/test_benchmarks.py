@@ -363,6 +363,7 @@ def test_a_port_that_another_server_has_is_refused(monkeypatch, capsys, data, mo
     assert "already in use" in error
 
 
+@pytest.mark.thorough
 def test_labels_with_texts(monkeypatch, capsys, data):
     more = ("--recipes", "ngame", "--set", "encoder_epochs=2", "dimension=16", "--threads", 1)
     code, out, _ = told_by("benchmarks.label_text", monkeypatch, capsys, "--data", data, *more)

@@ -92,7 +92,7 @@ class TestLearning:
         ("recipe", "loss"),
         [
             (SPEN, "squared-error"),
-            (ICNN, "squared-error"),
+            pytest.param(ICNN, "squared-error", marks=pytest.mark.thorough),
             (ICNN, "cross-entropy"),
             (SPEN, "hinge"),
         ],

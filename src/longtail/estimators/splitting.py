@@ -14,6 +14,7 @@ from longtail.estimators.holding_out import (
     in_fragments,
     n_in_part,
 )
+from longtail.estimators.to_come import as_to_come
 from longtail.estimators.vocabulary import feature_kinds, label_texts_of
 from longtail.metrics.predictions import truth_without
 from longtail.training.run import TrainingData
@@ -90,16 +91,20 @@ def split_data(
         n_asked = LARGEST_HELD_OUT
     seed = settings.random_state
     if not n_asked:
-        if not settings.learns_from_fragments():
-            return data, held_out
-        texts = None if dataset.texts is None else dataset.texts.take(shown)
-        return data, held_out._replace(
-            in_part=in_fragments(held_out, texts, encoded.vectorizer, seed)
-        )
+        if settings.learns_from_fragments():
+            texts = None if dataset.texts is None else dataset.texts.take(shown)
+            parts = in_fragments(held_out, texts, encoded.vectorizer, seed)
+            held_out = held_out._replace(in_part=parts)
+        return data, _as_asked(held_out, data, encoded)
     texts = None if dataset.texts is None else dataset.texts.take(seen)
     reads = settings.reads()
     parts = asked_in_part(data, texts, encoded.vectorizer, reads, seed, n_asked)
-    return data._replace(in_part=parts), held_out
+    return data._replace(in_part=parts), _as_asked(held_out, data, encoded)
+
+
+def _as_asked(held_out: TrainingData, data: TrainingData, encoded: Encoded) -> TrainingData:
+    """Return the held-out points, of texts as they would be read if they were still to come."""
+    return held_out if encoded.vectorizer is None else as_to_come(held_out, data)
 
 
 def _data_of(

@@ -259,7 +259,7 @@ def _linked_also_by(scorer: BlendedScorer, held_out: TrainingData, n_threads: in
     """Return the scorer with the links of held-out points: what is not trained costs little."""
     if scorer.relations is None:
         return scorer
-    more = (held_out.features, held_out.labels, n_threads)
+    more = (held_out.features_to_learn, held_out.labels, n_threads)
     return replace(scorer, relations=scorer.relations.linked_also_by(*more))
 
 

@@ -66,6 +66,9 @@ class TrainingData(NamedTuple):
         of what they say. Of held-out points: fragments of some of them.
     directions : DirectionsOfFile or None
         Where tokens point by word vectors that were learnt elsewhere.
+    to_learn : csr_array of float32 (n_points, n_features) or None
+        Of held-out points whose `features` are those of texts to come: their own, with the tokens
+        that these would lack.
 
     Examples
     --------
@@ -95,6 +98,7 @@ class TrainingData(NamedTuple):
     unlabelled: TrainingData | None = None
     in_part: TrainingData | None = None
     directions: DirectionsOfFile | None = None
+    to_learn: csr_array | None = None
 
     def bags(self) -> Bags:
         """Return the points as a scorer takes them."""
@@ -105,6 +109,11 @@ class TrainingData(NamedTuple):
         if self.label_features is None:
             return None
         return Bags.of(self.label_features)._replace(texts=self.label_texts)
+
+    @property
+    def features_to_learn(self) -> csr_array:
+        """The features that training sees: of held-out points, if it goes on with these."""
+        return self.features if self.to_learn is None else self.to_learn
 
     @property
     def judged_labels(self) -> csr_array:
@@ -151,7 +160,7 @@ class TrainingData(NamedTuple):
 
     def of_points(self, rows: NDArray[np.int64], n_threads: int = 1) -> TrainingData:
         """Return the data with some points alone, and none without labels beside them."""
-        words, texts, pairs = self.words, self.texts, self.set_aside
+        words, texts, pairs, to_learn = self.words, self.texts, self.set_aside, self.to_learn
         return self._replace(
             features=rows_of(self.features, rows, n_threads),
             labels=rows_of(self.labels, rows, n_threads),
@@ -159,17 +168,22 @@ class TrainingData(NamedTuple):
             texts=None if texts is None else texts[rows],
             set_aside=None if pairs is None else pairs[rows],
             unlabelled=None,
+            to_learn=None if to_learn is None else rows_of(to_learn, rows, n_threads),
         )
 
     def with_points_of(self, other: TrainingData) -> TrainingData:
-        """Return these points, and then those of other data of the same features and labels."""
+        """Return these points, and then those of other data of the same features and labels.
+
+        All that the others have to learn from is there, too.
+        """
         own, others = self.set_aside, other.set_aside
         return self._replace(
-            features=vstack([self.features, other.features]).tocsr(),
+            features=vstack([self.features, other.features_to_learn]).tocsr(),
             labels=vstack([self.labels, other.labels]).tocsr(),
             words=_both(self.words, other.words),
             texts=_both(self.texts, other.texts),
             set_aside=None if own is None or others is None else vstack([own, others]).tocsr(),
+            to_learn=None,
         )
 
 
