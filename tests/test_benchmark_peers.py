@@ -422,7 +422,8 @@ class TestOverview:
 
     def test_one_table_with_longtail_first_and_the_best_in_bold(self, folders, capsys):
         overview(folders)
-        rows = [line.split("|")[1:4] for line in capsys.readouterr().out.splitlines()[2:]]
+        table, _, _ = capsys.readouterr().out.partition("\n\n")
+        rows = [line.split("|")[1:4] for line in table.splitlines()[2:]]
         assert [[cell.strip() for cell in row] for row in rows] == [
             ["small", "**longtail**", "40.0"],
             ["1,234 labels", "longtail-quick", "41.0"],
@@ -431,6 +432,28 @@ class TestOverview:
             ["1,234 labels, features", "longtail-quick", "**61.0**"],
             ["", "omikuji Parabel, words", "50.0"],
         ]
+
+    def test_what_has_no_result_stands_below_the_table_with_the_reason(self, folders, capsys):
+        path = Path(folders[1]) / "runs.json"
+        content = json.loads(path.read_text())
+        stopped = replace(
+            run("omikuji-parabel (chars)", variant="chars", failure="not done within 9 s"),
+            values={"training_seconds": 7.0},
+        )
+        content["runs"].append(stopped.as_json())
+        path.write_text(json.dumps(content))
+        overview(folders)
+        assert capsys.readouterr().out.endswith(
+            " |\n\nWithout a result:\n\n"
+            "- own-system (small, large): no memory\n"
+            "- omikuji Parabel, chars (large): not done within 9 s\n"
+        )
+
+    def test_nothing_stands_below_the_table_where_all_have_results(self, tmp_path, capsys):
+        content = {"data": {"n_labels": 3, "variants": {}}, "runs": [run("a", 1.0).as_json()]}
+        (tmp_path / "runs.json").write_text(json.dumps(content))
+        overview([str(tmp_path)])
+        assert capsys.readouterr().out.count("\n") == 3
 
     def test_each_system_has_a_look_of_its_own(self):
         looks = {(system.marker, system.colour) for system in SYSTEMS}
