@@ -20,7 +20,15 @@ from benchmarks.peers.overview import main as overview
 from benchmarks.peers.picture import Dot, draw, spread
 from benchmarks.peers.report import IN_CSV, as_csv, as_markdown, rows_of, time_to_best_peer
 from benchmarks.peers.running import Run, Settings, WorkerFailedError, call_worker, run_once
-from benchmarks.peers.systems import ENVIRONMENTS, SYSTEMS, Candidate, System, candidates, refusal
+from benchmarks.peers.systems import (
+    ENVIRONMENTS,
+    SYSTEMS,
+    Candidate,
+    System,
+    candidates,
+    refusal,
+    with_encoder,
+)
 from benchmarks.peers.workers import measuring
 from scipy.sparse import csr_matrix
 
@@ -211,7 +219,7 @@ class TestSystems:
 
     def test_quick_kinds_of_features_exist(self, texts):
         task = prepare(files_in(texts), texts / "work")
-        wanted = {system.quick_variant for system in SYSTEMS if system.takes == "features"}
+        wanted = {system.quick_variant for system in SYSTEMS if "features" in system.takes}
         assert wanted <= set(task.variants)
 
     def test_systems_that_cannot_run_are_refused_with_the_reason(self, features):
@@ -220,8 +228,52 @@ class TestSystems:
         assert "at most 1" in refusal(System("o", "p", "pecos", "features", max_labels=1), task)
         assert refusal(System("o", "p", "pecos", "features", max_labels=2), task) is None
 
+    def test_a_system_of_texts_and_features_is_tried_on_one_kind_of_these(self, texts):
+        task = prepare(files_in(texts), texts / "work")
+        both = System("both", "pecos", "pecos", "text and features", quick_variant="words")
+        for quick in (False, True):
+            rows = candidates([both], task, quick=quick)
+            assert [row.name for row in rows] == ["both (words)"]
+
+    def test_a_system_that_needs_a_transformer_says_so_until_it_has_one(self, texts, tmp_path):
+        task = prepare(files_in(texts), texts / "work")
+        reader = System("r", "pecos", "pecos", "text and features", needs_encoder=True)
+        assert "--encoder FOLDER" in refusal(with_encoder(reader, None), task)
+        given = with_encoder(reader, tmp_path)
+        assert refusal(given, task) is None
+        assert given.settings == {"encoder": str(tmp_path.resolve())}
+        other = System("o", "pecos", "pecos", "features")
+        assert with_encoder(other, tmp_path) is other
+
+    def test_a_system_of_texts_and_features_is_refused_where_there_are_no_texts(self, features):
+        task = prepare(files_in(features), features / "work")
+        reader = System("r", "pecos", "pecos", "text and features", needs_encoder=True)
+        assert "takes text" in refusal(reader, task)
+
 
 class TestRunning:
+    def test_a_system_of_texts_and_features_gets_both_of_the_same_points(self, texts, monkeypatch):
+        jobs = []
+
+        def carried_out(job, *_):
+            jobs.append(job)
+            raise WorkerFailedError("enough")
+
+        monkeypatch.setattr(running, "carried_out", carried_out)
+        task = prepare(files_in(texts), texts / "work")
+        settings = Settings(n_threads=1, time_limit=30, work_folder=texts / "work")
+        both = System("both", "pecos", "pecos", "text and features", {"encoder": "folder"})
+        for system, variant in ((both, "words"), (System("f", "p", "p", "features"), "words")):
+            run_once(Candidate(system, variant), task, Path(sys.executable), 0, settings)
+        job, of_features = jobs
+        assert job.settings == {"encoder": "folder"}
+        train = measuring.read_points(job.train_points, job.train_features)
+        assert (train.texts[8], train.features.shape[0]) == ("red wine 1", 30)
+        test = measuring.read_points(job.test_points, job.test_features)
+        assert (test.texts[-1], test.features.shape[0]) == ("new", 32)
+        assert of_features.train_features is of_features.test_features is None
+        assert measuring.read_points(of_features.train_points).shape == train.features.shape
+
     def test_a_failing_worker_is_its_last_line_of_stderr(self, tmp_path):
         with pytest.raises(WorkerFailedError, match=r"^ValueError: no such tree$"):
             worker("raise ValueError('no such tree')", tmp_path)
@@ -321,6 +373,15 @@ class TestMeasuring:
         np.testing.assert_array_equal(ids[:, 0], [11, 10])
         np.testing.assert_allclose(scores[:, 0], [0.9, 0.5])
 
+    def test_texts_with_features_are_cut_together(self):
+        points = measuring.TextsWithFeatures(["a", "b", "c"], csr_matrix(np.eye(3)))
+        first, last = points[:2], points[2]
+        assert (len(points), first.texts, last.texts) == (3, ["a", "b"], ["c"])
+        np.testing.assert_array_equal(first.features.toarray(), np.eye(3)[:2])
+        np.testing.assert_array_equal(last.features.toarray(), np.eye(3)[2:])
+        with pytest.raises(ValueError, match="3 texts, 2 rows"):
+            measuring.TextsWithFeatures(points.texts, first.features)
+
     def test_dense_scores_of_few_labels_are_padded(self):
         ids, scores = measuring.best_of_dense(np.array([[0.1, 0.3]]), 4, np.arange(2))
         np.testing.assert_array_equal(ids, [[1, 0, -1, -1]])
@@ -405,6 +466,40 @@ class TestCommand:
         assert [run["system"] for run in runs][-1] == "fasttext-hs"
         assert "<svg" in (out / "picture.svg").read_text()
 
+    def test_without_a_transformer_the_system_around_one_is_a_row_that_says_so(
+        self, texts, capsys, monkeypatch
+    ):
+        never = "benchmarks.peers.__main__.python_of"
+        monkeypatch.setattr(never, lambda *_: pytest.fail("made an environment"))
+        out = texts / "out"
+        arguments = ["--data", str(texts), "--out", str(out), "--systems", "pecos-xr-transformer"]
+        assert main(arguments) == 0
+        assert "pass its folder as --encoder FOLDER |" in capsys.readouterr().out
+        (row,) = csv.DictReader((out / "table.csv").read_text().splitlines())
+        assert (row["name"], row["runs"]) == ("pecos-xr-transformer", "0")
+        assert "--encoder FOLDER" in row["failure"]
+
+    def test_a_transformer_that_cannot_be_used_is_a_row_that_says_why(self, texts, monkeypatch):
+        """No environment is made: the worker runs where there is no libpecos to import."""
+        monkeypatch.setattr("benchmarks.peers.__main__.python_of", lambda *_: sys.executable)
+        encoder, out = texts / "encoder", texts / "out"
+        encoder.mkdir()
+        (encoder / "config.json").write_text("{}")
+        arguments = ["--data", str(texts), "--out", str(out), "--encoder", str(encoder)]
+        assert main([*arguments, "--systems", "pecos-xr-transformer"]) == 0
+        (row,) = csv.DictReader((out / "table.csv").read_text().splitlines())
+        assert row["name"] == "pecos-xr-transformer (words + chars)"
+        assert row["failure"] == "ModuleNotFoundError: No module named 'pecos'"
+        assert row["failure"] in (out / "table.md").read_text()
+        settings = json.loads((out / "runs.json").read_text())["settings"]
+        assert settings["pecos-xr-transformer"] == {"encoder": str(encoder.resolve())}
+
+    def test_a_folder_without_a_transformer_is_refused_at_once(self, texts, capsys):
+        arguments = ["--data", str(texts), "--out", str(texts / "out"), "--encoder", str(texts)]
+        assert main(arguments) == 2
+        assert "is not a transformer folder: config.json not found" in capsys.readouterr().err
+        assert not (texts / "out").exists()
+
 
 class TestOverview:
     @pytest.fixture
@@ -422,7 +517,8 @@ class TestOverview:
 
     def test_one_table_with_longtail_first_and_the_best_in_bold(self, folders, capsys):
         overview(folders)
-        rows = [line.split("|")[1:4] for line in capsys.readouterr().out.splitlines()[2:]]
+        table, _, _ = capsys.readouterr().out.partition("\n\n")
+        rows = [line.split("|")[1:4] for line in table.splitlines()[2:]]
         assert [[cell.strip() for cell in row] for row in rows] == [
             ["small", "**longtail**", "40.0"],
             ["1,234 labels", "longtail-quick", "41.0"],
@@ -431,6 +527,28 @@ class TestOverview:
             ["1,234 labels, features", "longtail-quick", "**61.0**"],
             ["", "omikuji Parabel, words", "50.0"],
         ]
+
+    def test_what_has_no_result_stands_below_the_table_with_the_reason(self, folders, capsys):
+        path = Path(folders[1]) / "runs.json"
+        content = json.loads(path.read_text())
+        stopped = replace(
+            run("omikuji-parabel (chars)", variant="chars", failure="not done within 9 s"),
+            values={"training_seconds": 7.0},
+        )
+        content["runs"].append(stopped.as_json())
+        path.write_text(json.dumps(content))
+        overview(folders)
+        assert capsys.readouterr().out.endswith(
+            " |\n\nWithout a result:\n\n"
+            "- own-system (small, large): no memory\n"
+            "- omikuji Parabel, chars (large): not done within 9 s\n"
+        )
+
+    def test_nothing_stands_below_the_table_where_all_have_results(self, tmp_path, capsys):
+        content = {"data": {"n_labels": 3, "variants": {}}, "runs": [run("a", 1.0).as_json()]}
+        (tmp_path / "runs.json").write_text(json.dumps(content))
+        overview([str(tmp_path)])
+        assert capsys.readouterr().out.count("\n") == 3
 
     def test_each_system_has_a_look_of_its_own(self):
         looks = {(system.marker, system.colour) for system in SYSTEMS}

@@ -27,7 +27,7 @@ from .data import Files, files_in, prepare
 from .environments import EnvironmentFailedError, installed_packages, python_of
 from .report import write_report
 from .running import Run, Settings, run_once
-from .systems import SYSTEMS, Candidate, System, candidates, refusal
+from .systems import SYSTEMS, Candidate, System, candidates, refusal, with_encoder
 
 if TYPE_CHECKING:
     import argparse
@@ -58,7 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     warnings.simplefilter("ignore", InputWarning)
     try:
-        _compare(given, _files(given), _chosen(given.systems, quick=given.quick))
+        _check_encoder(given.encoder)
+        chosen = _chosen(given.systems, quick=given.quick)
+        _compare(given, _files(given), [with_encoder(one, given.encoder) for one in chosen])
     except LongtailError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -128,6 +130,12 @@ def _parser() -> argparse.ArgumentParser:
         help="of one run (600)",
     )
     parser.add_argument(
+        "--encoder",
+        type=Path,
+        metavar="FOLDER",
+        help="of a pretrained transformer, for pecos-xr-transformer",
+    )
+    parser.add_argument(
         "--environments",
         type=Path,
         default=Path.home() / ".cache" / "longtail-benchmarks",
@@ -147,6 +155,14 @@ def _files(given: argparse.Namespace) -> Files:
     if given.train is None or given.test is None:
         raise InputError("Pass --data FOLDER, or --train FILE and --test FILE.")
     return Files(given.train, given.test, given.labels, given.train_filter, given.test_filter)
+
+
+def _check_encoder(folder: Path | None) -> None:
+    """Refuse a folder that holds no transformer before anything is trained."""
+    if folder is not None and not (folder / "config.json").is_file():
+        raise InputError(
+            f"{folder} is not a transformer folder: config.json not found. Pass one as --encoder."
+        )
 
 
 def _chosen(names: Sequence[str] | None, *, quick: bool) -> list[System]:
@@ -173,7 +189,7 @@ def _compare(given: argparse.Namespace, files: Files, systems: list[System]) -> 
         rows = candidates(systems, task, quick=given.quick)
         pythons, refused = _environments(rows, task, given.environments, clock)
         settings = Settings(given.threads, given.time_limit, Path(folder))
-        about = _about(given, task, {system.environment for system in systems})
+        about = _about(given, task, systems)
         runs = list(refused)
         for run in _in_turns(rows, task, pythons, settings, given.repeats, clock):
             runs.append(run)
@@ -231,8 +247,9 @@ def _in_short(run: Run) -> str:
     return f"{v['training_seconds']:,.1f} s, P@1 {v['P@1']:.2f}, {v['points_per_second']:,.0f}/s"
 
 
-def _about(given: argparse.Namespace, task: Task, environments: set[str]) -> dict[str, Any]:
+def _about(given: argparse.Namespace, task: Task, systems: list[System]) -> dict[str, Any]:
     """Return what the figures depend on."""
+    environments = {system.environment for system in systems}
     return {
         "command": shlex.join(["python", "-m", "benchmarks.peers", *sys.argv[1:]]),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -245,7 +262,7 @@ def _about(given: argparse.Namespace, task: Task, environments: set[str]) -> dic
             "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
             "python": platform.python_version(),
         },
-        "settings": {s.name: dict(s.settings) for s in SYSTEMS},
+        "settings": {s.name: dict(s.settings) for s in (*SYSTEMS, *systems)},
         "packages": {
             name: installed_packages(name, given.environments) for name in sorted(environments)
         },

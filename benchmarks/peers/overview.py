@@ -1,6 +1,7 @@
 """Draw several data sets side by side, and write their figures as one table.
 
-Of a system with several kinds of features, the best by P@1 on the test set are shown.
+Of a system with several kinds of features, the best by P@1 on the test set are shown. What has no
+result stands below the table, with the reason.
 
 python -m benchmarks.peers --data one --out outs/one     # for each data set
 python -m benchmarks.peers.overview outs/* --picture results.svg
@@ -29,7 +30,7 @@ from .systems import DEFAULT_NAME, SYSTEMS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Comparison", "as_table", "draw", "read", "shown_name"]
+__all__ = ["Comparison", "as_remarks", "as_table", "draw", "read", "shown_name"]
 
 N_COLUMNS = 4
 LOOKS = {system.name: system for system in SYSTEMS}  # in the order of the legend
@@ -44,6 +45,7 @@ class Comparison:
     n_labels: int
     has_texts: bool
     rows: list[Row]  # the best P@1 first
+    failures: list[Row]  # those without a P@1
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -53,7 +55,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--picture", type=Path, metavar="FILE", help="the SVG to write")
     given = parser.parse_args(arguments)
     sets = [read(folder) for folder in given.folders]
-    sys.stdout.write(as_table(sets))
+    sys.stdout.write(as_table(sets) + as_remarks(sets))
     if given.picture is not None:
         with replacing(given.picture) as stream:
             stream.write(draw(sets).encode())
@@ -70,13 +72,15 @@ def read(folder: Path) -> Comparison:
         raise InputError(
             f"{path} is not what python -m benchmarks.peers writes ({error!r}). Make it again."
         ) from None
-    shown = [row for row in rows_of(runs) if row.is_best and BEST_BY in row.values]
+    rows = rows_of(runs)
+    shown = [row for row in rows if row.is_best and BEST_BY in row.values]
     if not shown:
         raise InputError(
             f"{path} has no system with a result; {folder / 'table.md'} says why. Leave it out, or "
             "compare other systems on these data."
         )
-    return Comparison(folder.name, n_labels, FEATURES not in variants, shown)
+    failures = [row for row in rows if BEST_BY not in row.values]
+    return Comparison(folder.name, n_labels, FEATURES not in variants, shown, failures)
 
 
 def shown_name(row: Row) -> str:
@@ -105,6 +109,16 @@ def as_table(sets: Sequence[Comparison]) -> str:
     head = ["data", "system", *COLUMNS, "training, s (CPU s)", "memory", "model", "one text, ms"]
     lines = [head, ["---"] * len(head), *(line for one in sets for line in _block(one))]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines).replace("|  |", "| |") + "\n"
+
+
+def as_remarks(sets: Sequence[Comparison]) -> str:
+    """Return as a Markdown list what has no result, on which data sets, and why; or nothing."""
+    where: dict[tuple[str, str], list[str]] = {}
+    for one in sets:
+        for row in one.failures:
+            where.setdefault((shown_name(row), row.failure or "unknown"), []).append(one.name)
+    lines = [f"- {name} ({', '.join(names)}): {why}\n" for (name, why), names in where.items()]
+    return "".join(["\nWithout a result:\n\n", *lines]) if lines else ""
 
 
 def _block(one: Comparison) -> Iterator[list[str]]:

@@ -89,7 +89,9 @@ def _measured(
     candidate: Candidate, task: Task, python: Path, seed: int, settings: Settings, folder: Path
 ) -> Iterator[dict[str, float]]:
     """Yield what a run measures, step by step, under the names of the table's columns."""
-    points = task.points_for(candidate.variant)
+    takes_both = candidate.system.takes == "text and features"
+    points = task.points_for(None if takes_both else candidate.variant)
+    beside = task.points_for(candidate.variant) if takes_both else None
     files = task.files
     job = Job(
         train_points=str(points.train_points),
@@ -103,6 +105,8 @@ def _measured(
         settings=dict(candidate.system.settings),
         n_threads=settings.n_threads,
         seed=seed,
+        train_features=str(beside.train_points) if beside else None,
+        test_features=str(beside.test_points) if beside else None,
     )
     yield from carried_out(job, candidate.system.worker, python, settings.time_limit)
     yield _metrics(task, folder / "predictions.npz")

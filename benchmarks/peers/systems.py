@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +11,7 @@ from longtail.recipes.names import DEFAULT_RECIPE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from .data import Task
 
@@ -23,6 +24,7 @@ __all__ = [
     "System",
     "candidates",
     "refusal",
+    "with_encoder",
 ]
 
 DEFAULT_NAME = f"longtail {DEFAULT_RECIPE}"  # of longtail's default recipe as it comes
@@ -49,10 +51,11 @@ class System:
     name: str
     environment: str  # a key of ENVIRONMENTS, or "longtail": the one that runs the benchmark
     worker: str  # a module in workers/
-    takes: Literal["features", "text", "file"]
+    takes: Literal["features", "text", "text and features", "file"]
     settings: Mapping[str, Any] = field(default_factory=dict)
     quick_variant: str = "words + chars"  # of the features, where only one is to be tried
     max_labels: int | None = None
+    needs_encoder: bool = False  # the folder of a transformer, which the user names
     in_quick: bool = True  # whether a quick comparison has it without being asked
     title: str | None = None  # what documents call it; its name where there is none
     marker: str = "o"  # of matplotlib, and so is the next: its mark in pictures
@@ -81,6 +84,11 @@ ENVIRONMENTS: Mapping[str, Environment] = MappingProxyType(
     {
         "omikuji": Environment(("omikuji==0.5.2", "scipy>=1.13")),
         "pecos": Environment(("libpecos==1.2.8", "torch==2.13.0"), cpu_build="torch==2.13.0"),
+        # The newest transformers that libpecos' transformer part can be imported with: 4.51 has no
+        # AdamW, 4.57 no SequenceSummary. XR-Linear imports none of it, and takes what pip finds.
+        "pecos-transformer": Environment(
+            ("libpecos==1.2.8", "torch==2.13.0", "transformers==4.49.0"), cpu_build="torch==2.13.0"
+        ),
         "napkinxc": Environment(("napkinxc==0.7.2",)),
         "fasttext": Environment(("fasttext-numpy2==0.10.4", "scipy>=1.13")),
         "libmultilabel": Environment(("libmultilabel==0.10.0",)),
@@ -159,6 +167,16 @@ SYSTEMS: tuple[System, ...] = (
         title="PECOS one-vs-all",
         marker="v",
         colour="#8cc49a",
+    ),
+    System(
+        "pecos-xr-transformer",
+        "pecos-transformer",
+        "pecos_transformer",
+        "text and features",
+        needs_encoder=True,
+        title="PECOS XR-Transformer",
+        marker="H",
+        colour="#1f5f5f",
     ),
     System(
         "napkinxc-plt",
@@ -240,22 +258,32 @@ def candidates(systems: Iterable[System], task: Task, *, quick: bool) -> list[Ca
     """Return the rows: a system that takes features is tried on every kind of them.
 
     With `quick` only on one: of linear models words + chars have been the best on nearly all data
-    where all three were tried.
+    where all three were tried. A system that takes texts beside them always gets that one.
     """
     rows = []
     for system in systems:
         variants: list[str | None] = [None]
-        if system.takes == "features":
-            is_known = quick and system.quick_variant in task.variants
+        if "features" in system.takes:
+            one = quick or system.takes == "text and features"
+            is_known = one and system.quick_variant in task.variants
             variants = [system.quick_variant] if is_known else list(task.variants)
         rows += [Candidate(system, variant) for variant in variants]
     return rows
 
 
+def with_encoder(system: System, encoder: Path | None) -> System:
+    """Return the system around the user's transformer, if it needs one and there is one."""
+    if encoder is None or not system.needs_encoder:
+        return system
+    return replace(system, settings={**system.settings, "encoder": str(encoder.resolve())})
+
+
 def refusal(system: System, task: Task) -> str | None:
     """Return why a system cannot run on these data, or None."""
-    if system.takes == "text" and not task.has_texts:
+    if "text" in system.takes and not task.has_texts:
         return "takes text, and these data are features"
+    if system.needs_encoder and "encoder" not in system.settings:
+        return "needs a pretrained transformer: pass its folder as --encoder FOLDER"
     if system.max_labels is not None and task.n_labels > system.max_labels:
         return f"one-vs-all is for small label sets: at most {system.max_labels:,} here"
     return None

@@ -46,6 +46,8 @@ class Job:
     settings: dict[str, Any]
     n_threads: int
     seed: int
+    train_features: str | None = None  # .npz beside texts, for a system that takes both
+    test_features: str | None = None
 
     @property
     def model(self) -> Path:
@@ -56,6 +58,25 @@ class Job:
     def scratch(self) -> Path:
         """Where other files go."""
         return Path(self.scratch_folder)
+
+
+@dataclass(frozen=True)
+class TextsWithFeatures:
+    """Points for a system that takes both; a slice or one point of them is of the same kind."""
+
+    texts: list[str]
+    features: Any  # sparse rows, as many
+
+    def __post_init__(self) -> None:
+        if self.features.shape[0] != len(self.texts):
+            raise ValueError(f"{len(self.texts)} texts, {self.features.shape[0]} rows of features")
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, place: Any) -> TextsWithFeatures:
+        texts = self.texts[place]
+        return TextsWithFeatures([texts] if isinstance(texts, str) else texts, self.features[place])
 
 
 class Model(Protocol):
@@ -94,7 +115,8 @@ def run_worker(train: Step, model: type[Model], write: Step | None = None) -> No
 
 def _train(train: Step, job: Job, write: Step | None) -> dict[str, float]:
     """Time everything from data as the system wants it to a model on disk."""
-    points, labels = read_points(job.train_points), read_points(job.train_labels)
+    points = read_points(job.train_points, job.train_features)
+    labels = read_points(job.train_labels)
     if write is not None:
         write(job, points, labels)
     wall, cpu = time.perf_counter(), cpu_seconds()
@@ -109,7 +131,7 @@ def _train(train: Step, job: Job, write: Step | None) -> dict[str, float]:
 
 def _predict(model_type: type[Model], job: Job) -> dict[str, float]:
     """Load, answer all test points at once, then some one by one."""
-    points = read_points(job.test_points)
+    points = read_points(job.test_points, job.test_features)
     n_points = points.shape[0] if sparse.issparse(points) else len(points)
     started = time.perf_counter()
     model = model_type(job)
@@ -150,11 +172,15 @@ def _milliseconds(model: Model, queries: Sequence[Any]) -> list[float]:
     return times
 
 
-def read_points(path: str) -> Any:
-    """Return sparse rows, as the older scipy class that all peers know, or a list of texts."""
+def read_points(path: str, features: str | None = None) -> Any:
+    """Return sparse rows, as the older scipy class that all peers know, or a list of texts.
+
+    Texts with a file of `features` are both, as `TextsWithFeatures`.
+    """
     if path.endswith(".npz"):
         return sparse.csr_matrix(sparse.load_npz(path))
-    return json.loads(Path(path).read_text(encoding="utf-8"))
+    texts = json.loads(Path(path).read_text(encoding="utf-8"))
+    return texts if features is None else TextsWithFeatures(texts, read_points(features))
 
 
 def cpu_seconds() -> float:
