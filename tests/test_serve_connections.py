@@ -139,6 +139,27 @@ def many_answers_asked_for(port):
         yield connection, n_asked
 
 
+def test_a_body_that_is_announced_as_too_long_is_refused_at_once(text_model_path):
+    head = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n"
+    sent = {
+        head % 99_999_999 + b"expect: 100-continue\r\n\r\n": b" 413 ",
+        head % 99_999_999 + b"\r\n{}": b" 413 ",
+        head % -9 + b"\r\n": b" 400 ",
+    }
+    with server(text_model_path) as (_, port):
+        for request, status in sent.items():
+            with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+                connection.sendall(request)
+                assert status in connection.recv(4096)[:13]
+        # Who is still sending sees the answer, and may ask again.
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        for body, status in ((b" " * 20_000_000, 413), (b'{"text": "wine"}', 200)):
+            connection.request("POST", "/predict", body)
+            response = connection.getresponse()
+            assert (response.status, bool(response.read())) == (status, True)
+        connection.close()
+
+
 @pytest.mark.thorough
 def test_who_takes_nothing_of_an_answer_is_cut_off(text_model_path):
     with server(text_model_path, "--max-seconds", 1, "--keep-alive", 60) as (process, port):
