@@ -443,6 +443,41 @@ def test_a_neural_matcher_solves_less(fine_tune, tmp_path):
     assert neural < linear
 
 
+@pytest.mark.parametrize("recipe", [XTransformer, NGAME, DEXA, SiameseXML])
+def test_of_a_transformer_no_more_texts_are_held_than_a_batch_has(recipe, tmp_path):
+    """A terabyte was announced of 600 titles, whose training takes 1.6 gigabytes."""
+    config = {"num_hidden_layers": 6, "hidden_size": 384}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    sizes = {"n_points": 600, "n_labels": 1_400, "n_label_pairs": 1_800, "n_features": 3_000}
+    workload = Workload(n_nonzero=96_000, n_word_entries=8_400, n_label_entries=56_000, **sizes)
+
+    def memory(**changes):
+        settings = recipe(encoder=str(tmp_path), fine_tune=True, **changes)
+        return costs_of(settings).memory(workload)
+
+    few, all_of_them = (memory(texts_at_once=n, batch_size=128) for n in (64, 100_000))
+    assert few < all_of_them < 4e9
+    # The texts are short: X-Transformer holds 1,200 of them in 4.1 GB.
+    whole, more = (memory(texts_at_once=100_000, batch_size=n) for n in (600, 100_000))
+    assert whole <= more < 12e9
+    assert memory(n_pieces=16) < memory()
+
+
+def test_texts_of_labels_are_held_too_and_may_be_longer(tmp_path):
+    config = {"num_hidden_layers": 6, "hidden_size": 384}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    transformer = {"encoder": str(tmp_path), "fine_tune": True, "texts_at_once": 100_000}
+    frozen, free = (
+        costs_of(NGAME(freeze_encoder=freeze, **transformer, batch_size=128))
+        for freeze in (True, False)
+    )
+    assert frozen.memory(DEPENDS) < free.memory(DEPENDS)  # with hard negatives
+    long_texts = dataclasses.replace(DEPENDS, n_label_entries=20 * DEPENDS.n_nonzero)
+    of_bags = costs_of(NGAME(batch_size=128))
+    more = of_bags.memory(long_texts) - of_bags.memory(DEPENDS)
+    assert frozen.memory(long_texts) > frozen.memory(DEPENDS) + 1.1 * more
+
+
 def test_hidden_layers_that_are_coupled_take_their_products():
     """Of an ICNN with more hidden units than labels, a fourth was announced."""
     few_labels = dataclasses.replace(DEPENDS, n_labels=159, n_used_labels=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import resource
 import subprocess
@@ -88,6 +89,17 @@ def test_fewer_features_are_advice_where_texts_have_many():
     half = workload_of(dataset, settings).n_features // 2
     found = {saving.setting: saving.value for saving in savings(dataset, settings)}
     assert found == {"dimension": 1_000, "max_features": half, "word_ngrams": 1}
+
+
+def test_the_advice_about_a_transformer_holds_fewer_texts(tmp_path):
+    config = {"num_hidden_layers": 6, "hidden_size": 384}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    texts = [" ".join(f"word{i}x{j}" for j in range(30)) for i in range(400)]
+    dataset = Dataset.of(texts, [["drink"], ["vehicle"]] * 200)
+    much = {"texts_at_once": 100_000, "n_pieces": 200, "batch_size": 400}
+    settings = recipe("xtransformer")(encoder=str(tmp_path), fine_tune=True, **much)
+    found = {saving.setting: saving.value for saving in savings(dataset, settings)}
+    assert found == {"texts_at_once": 32, "batch_size": 200, "n_pieces": 100}
 
 
 def test_nothing_is_said_of_parts_of_ones_own(dataset):

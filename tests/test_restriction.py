@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -55,6 +57,23 @@ def test_what_the_search_has_not_found_comes_last(recipe):
         assert row[:n_found].tolist() == own[:n_found].tolist()
         assert sorted(row.tolist()) == list(range(60))
     assert (np.diff(probabilities, axis=1) <= 0).all()
+
+
+def test_behind_what_the_search_has_found_probabilities_differ_as_the_docs_say():
+    topics = [f"topic{i} word{i % 7}" for i in range(60)]
+    names = [text.split()[0] for text in topics]
+    narrow = LongtailClassifier(n_near_labels=2, n_near_points=2, n_voted=2, n_threads=1)
+    model = narrow.fit(topics * 3, [[name] for name in names] * 3).predictor_
+    found, _ = compiled_of(model.scorer).candidates(model.bags(topics[:5]))
+    n_differing = 0
+    for text, own in zip(topics[:5], found, strict=True):
+        free, held = dict(model.predict(text, 60)), dict(model.predict(text, 60, allowed=names))
+        candidates = {model.label_space.name(int(label)) for label in own if label >= 0}
+        assert candidates <= {name for name in free if free[name] == held[name]}
+        n_differing += sum(free[name] != held[name] for name in free)
+    assert n_differing > 0
+    said = (Path(__file__).parents[1] / "docs" / "serving.md").read_text("utf-8")
+    assert "have another probability, behind all that the search finds" in said
 
 
 def test_the_same_labels_are_made_room_for_once_and_others_anew(model):

@@ -522,6 +522,26 @@ def test_of_a_body_that_is_too_long_the_rest_is_read_unless_it_never_ends(n_sent
     assert len(n_read) == n_taken
 
 
+@pytest.mark.parametrize("length", [b"11", b"99999999", b"9" * 5000])
+def test_of_a_body_that_is_announced_as_too_long_nothing_is_read(length):
+    async def receive():
+        pytest.fail("it was asked for")
+
+    with pytest.raises(Refusal, match="longer than 10 bytes") as refused:
+        asyncio.run(read_body(receive, Limits(body_bytes=10), [(b"content-length", length)]))
+    assert (refused.value.status, refused.value.headers) == (413, ())
+
+
+@pytest.mark.parametrize("length", [b"10", b"-11", b"1e9", b"", b"\xb2" * 9])
+def test_what_announces_no_such_length_is_read(length):
+    async def receive():
+        return {"type": "http.request", "body": b"0123456789"}
+
+    headers = [(b"content-length", length)]
+    body = asyncio.run(read_body(receive, Limits(body_bytes=10), headers))
+    assert body == b"0123456789"
+
+
 def test_a_text_that_is_explained_is_one(text_model_path):
     asked = Asked(app(text_model_path, limits=SMALL))
     try:

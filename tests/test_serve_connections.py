@@ -139,6 +139,55 @@ def many_answers_asked_for(port):
         yield connection, n_asked
 
 
+def test_a_body_that_is_announced_as_too_long_is_refused_at_once(text_model_path):
+    head = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n"
+    sent = {
+        head % 99_999_999 + b"expect: 100-continue\r\n\r\n": b" 413 ",
+        head % 99_999_999 + b"\r\n{}": b" 413 ",
+        head % -9 + b"\r\n": b" 400 ",
+    }
+    with server(text_model_path) as (_, port):
+        for request, status in sent.items():
+            with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+                connection.sendall(request)
+                assert status in connection.recv(4096)[:13]
+        # Who is still sending sees the answer, and may ask again.
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        for body, status in ((b" " * 20_000_000, 413), (b'{"text": "wine"}', 200)):
+            connection.request("POST", "/predict", body)
+            response = connection.getresponse()
+            assert (response.status, bool(response.read())) == (status, True)
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("request_", "sentence"),
+    [
+        (b"no HTTP at all\r\n\r\n", b"Invalid HTTP request received."),
+        (
+            b"GET /healthz HTTP/1.1\r\nhost: x\r\na: " + b"b" * 400_000,
+            b"The header lines of the request are too long.",
+        ),
+    ],
+    ids=["no HTTP", "a long head"],
+)
+def test_what_the_application_never_sees_is_refused_as_the_docs_say(
+    text_model_path, request_, sentence
+):
+    with server(text_model_path) as (_, port):
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+            with suppress(ConnectionError):
+                connection.sendall(request_)
+            head, _, said = connection.recv(4096).partition(b"\r\n\r\n")
+        counts = ask(port, "GET", "/metrics")[1]
+    assert head.startswith(b"HTTP/1.1 400")
+    assert b"content-type: text/plain" in head
+    assert said == sentence
+    assert b'status="400"' not in counts
+    docs = Path(__file__).parents[1] / "docs" / "serving.md"
+    assert "as plain text, such as `Invalid HTTP request received.`" in docs.read_text("utf-8")
+
+
 @pytest.mark.thorough
 def test_who_takes_nothing_of_an_answer_is_cut_off(text_model_path):
     with server(text_model_path, "--max-seconds", 1, "--keep-alive", 60) as (process, port):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import operator
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, overload
@@ -17,6 +16,7 @@ from longtail.compiled.parts import MOST_FREQUENT
 from longtail.data.bags import Bags
 from longtail.data.blocks import is_one_text
 from longtail.data.from_python import ADVICE, texts_from
+from longtail.data.given_bags import checked_bags
 from longtail.data.point_input import PointInput
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, interruptible
@@ -31,7 +31,7 @@ from longtail.metrics.propensity import USUAL_PROPENSITY
 from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.named_parts import with_prefix
 from longtail.restoring import check_kept, parts_in
-from longtail.restriction import Restriction, check_threshold
+from longtail.restriction import Restriction, check_threshold, checked_k
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -174,9 +174,9 @@ class Predictor:
 
         Parameters
         ----------
-        X : str, sequence of str, or matrix (n_points, n_features)
-            One text, several as a list, an array or a column of a table, or rows of ready-made
-            features.
+        X : str, sequence of str, matrix (n_points, n_features), or Bags
+            One text, several as a list, an array or a column of a table, rows of ready-made
+            features, or the `bags` of any of these.
         k : int
             Most labels a text, from 1 to 10,000.
         threshold : float
@@ -223,7 +223,8 @@ class Predictor:
 
         Parameters
         ----------
-        X : sequence of str, or matrix (n_points, n_features)
+        X : sequence of str, matrix (n_points, n_features), or Bags
+            See `predict`.
         k : int
             May exceed what is found; the rest is padding. The default recipe finds up to 10,000.
         n_threads : int, optional
@@ -246,7 +247,7 @@ class Predictor:
             If `X` is not what the model was trained on, or a table of features whose columns have
             other names or another order, or k is out of range.
         """
-        k = _checked_k(k)
+        k = checked_k(k)
         ids, probabilities = self._answers(X, k, n_threads, restriction)
         n_missing = k - ids.shape[1]
         if not n_missing:
@@ -306,13 +307,19 @@ class Predictor:
         return OneText(scorer, self.vectorizer, self.calibration)
 
     def bags(self, X: Any) -> Bags:
-        """Return points as the model's bags of tokens, or raise InputError if they cannot be."""
+        """Return points as the model's bags of tokens, or raise InputError if they cannot be.
+
+        To ask the same texts several times, for other `k` or within other labels, take them apart
+        once: `predict` and `predict_topk` of this model take its bags in place of them.
+        """
+        if isinstance(X, Bags):
+            return checked_bags(X, self.reads, self.n_features)
         if self.vectorizer is None:
             return Bags.of(self._checked_features(X))
         if hasattr(X, "shape") and len(X.shape) > 1:
             raise InputError(f"This model was trained on texts, but was given a table. {ADVICE}")
         if is_one_text(X):
-            texts, bags = X, Bags.one(*self.vectorizer.encode_one(X[0]))
+            texts, bags = X, Bags.one(*self.vectorizer.encode_one(X[0]), self.n_features)
         else:
             texts = X if isinstance(X, TextColumn) else texts_from(X)
             bags = Bags.of(self.vectorizer.transform(texts))
@@ -485,14 +492,3 @@ def load(path: str | Path, *, verify: bool = False) -> Predictor:
     <Predictor of 2 labels, trained by longtail>
     """
     return Predictor.from_folder(ModelFolder.open(path, verify=verify))
-
-
-def _checked_k(k: int) -> int:
-    """Return a number of labels as an int, numpy's too, or raise InputError."""
-    try:
-        k = int(operator.index(k))
-    except TypeError as error:
-        raise InputError(f"k must be a whole number, got {k!r}.") from error
-    if not 1 <= k <= LARGEST_K:
-        raise InputError(f"k must be between 1 and {LARGEST_K:,}, got {k:,}.")
-    return k

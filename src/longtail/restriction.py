@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.compiled.blended import compiled_of
+from longtail.compiled.parts import MOST_FREQUENT
 from longtail.data.label_names import names_in
 from longtail.errors import InputError
 from longtail.scorers.blocks import top_k_in_blocks
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["Restriction", "check_threshold", "ranked_candidates"]
+__all__ = ["Restriction", "check_threshold", "checked_k", "ranked_candidates"]
 
 MOST_GIVEN = 1_000  # labels that are scored whether or not the search finds them
 MOST_REFUSED = 1_000  # labels beyond those wanted that a scorer is asked for
@@ -45,7 +47,7 @@ class Restriction:
     that it finds. If more are allowed, and with all other recipes, an answer has the labels that
     are allowed among its first `k` and 1,000 more, so that 1,000 masked labels leave room for k
     others. A label that is scored only because it is allowed does not get the probability that it
-    has at the end of a very long answer.
+    has in an unrestricted answer behind those that the search finds, some 40 of a usual model.
 
     Parameters
     ----------
@@ -226,3 +228,22 @@ def check_threshold(threshold: object) -> None:
         raise InputError(
             f"The threshold is a probability, a number from 0 to 1, got {threshold!r}."
         )
+
+
+def checked_k(k: int) -> int:
+    """Return a number of labels as an int, numpy's too, or raise InputError.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.restriction import checked_k
+    >>> checked_k(np.int64(5))
+    5
+    """
+    try:
+        k = int(operator.index(k))
+    except TypeError as error:
+        raise InputError(f"k must be a whole number, got {k!r}.") from error
+    if not 1 <= k <= MOST_FREQUENT:
+        raise InputError(f"k must be between 1 and {MOST_FREQUENT:,}, got {k:,}.")
+    return k

@@ -33,12 +33,15 @@ __all__ = [
 # The estimate over what training is sure to take. Estimates were at most 1.4 times the measured
 # peak (docs/memory.md), not all recipes were measured, and a refusal must not be wrong.
 SURE = 2.0
-# What memory may grow with, and what to try where the value is None: the recipe's own choice.
+# What memory may grow with, and what to try where the value is None, the recipe's own choice, or
+# where half of it saves nothing.
 TRIED: Mapping[str, int] = MappingProxyType(
     {
         "max_features": 100_000,
         "dimension": 128,
         "batch_size": 128,
+        "texts_at_once": 32,
+        "n_pieces": 64,
         "n_learners": 10,
         "n_hashes": 2,
         "n_buckets": 500,
@@ -248,13 +251,15 @@ def savings(
     workload = workload or workload_of(dataset, estimator)
     now = _estimate(dataset, estimator, workload) or 0
     found = []
-    for setting, value in _smaller(estimator, workload, is_text=dataset.texts is not None).items():
-        changed = type(estimator)(**(estimator.get_params() | {setting: value}))
-        known = None if setting in OF_TEXTS else workload
-        then = _estimate(dataset, changed, known) or now
-        found.append(Saving(setting, value, now - then))
-    found.sort(key=lambda saving: -saving.n_bytes)
-    return [saving for saving in found if saving.n_bytes > LEAST_SAVING * now][:MOST_SAVINGS]
+    for setting, values in _smaller(estimator, workload, is_text=dataset.texts is not None).items():
+        for value in values:
+            changed = type(estimator)(**(estimator.get_params() | {setting: value}))
+            known = None if setting in OF_TEXTS else workload
+            saved = now - (_estimate(dataset, changed, known) or now)
+            if saved > LEAST_SAVING * now:
+                found.append(Saving(setting, value, saved))
+                break
+    return sorted(found, key=lambda saving: -saving.n_bytes)[:MOST_SAVINGS]
 
 
 def advice(found: Sequence[Saving]) -> str:
@@ -285,18 +290,25 @@ def _estimate(dataset: Dataset, estimator: LabelEstimator, workload: Workload | 
     return int(costs.memory(workload or workload_of(dataset, estimator)))
 
 
-def _smaller(estimator: LabelEstimator, workload: Workload, *, is_text: bool) -> dict[str, int]:
-    """Return about half of the value of each setting that memory may grow with."""
+def _smaller(
+    estimator: LabelEstimator, workload: Workload, *, is_text: bool
+) -> dict[str, tuple[int, ...]]:
+    """Return what to try, in order, of each setting that memory may grow with.
+
+    That is about half of its value and, where it is far more than there is use for, so that half
+    saves nothing, a usual one.
+    """
     values = {name: getattr(estimator, name) for name in TRIED if hasattr(estimator, name)}
-    halves = {
-        name: TRIED[name] if value is None else max(value // 2, 1) for name, value in values.items()
+    tried: dict[str, tuple[int, ...]] = {
+        name: (TRIED[name],) if value is None else (max(value // 2, 1), min(value, TRIED[name]))
+        for name, value in values.items()
     }
-    del halves["max_features"]  # ready-made ones are all taken
+    del tried["max_features"]  # ready-made ones are all taken
     if is_text:
-        halves["max_features"] = max(workload.n_features // 2, 1)
+        tried["max_features"] = (max(workload.n_features // 2, 1),)
     if is_text and estimator.word_ngrams > 1:
-        halves["word_ngrams"] = 1
-    return halves
+        tried["word_ngrams"] = (1,)
+    return tried
 
 
 def _gigabytes(n_bytes: float) -> str:

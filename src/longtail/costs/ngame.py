@@ -108,7 +108,8 @@ class NGAMECosts:
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak: tables, bags, points, one batch, the blend's views."""
         w, D, settings = workload, self._dimension(), self.settings
-        weights = transformer_memory(settings)
+        length = max(self._length_of_label(w), 1.0)
+        transformer = transformer_memory(settings, w, self._n_texts_of_batch(w), length)
         n_held_out = w.n_held_out(settings)
         goes_on = n_held_out > 0  # while it learns from held-out points, both are there
         n_tables = 7 if goes_on else 5  # texts, vectors, three heads
@@ -121,7 +122,7 @@ class NGAMECosts:
         # Word vectors are gone before there is more than the table that starts near them.
         start = w.known_words(D) + 2 * D * w.n_features
         trained = tables + points + batch + views
-        return weights + WITH_TORCH + OVER_KEPT * (bags + max(start, trained))
+        return transformer + WITH_TORCH + OVER_KEPT * (bags + max(start, trained))
 
     def _reading(self, w: Workload, machine: Machine, n_trained: float) -> float:
         """Return the seconds of a transformer: all once, and as many as it is trained on."""
@@ -131,9 +132,17 @@ class NGAMECosts:
 
     def _n_reads(self, w: Workload, n_points: float, n_texts: float) -> float:
         """Return how many points take as long to read as so many points and texts of labels."""
-        label_length = self._n_text_entries(w) / max(w.n_labels, 1)
-        of_labels = label_length * w.n_points / max(w.n_nonzero, 1)  # over the length of points
-        return n_points + min(max(of_labels, SHORTEST), 1.0) * n_texts
+        return n_points + min(max(self._length_of_label(w), SHORTEST), 1.0) * n_texts
+
+    def _length_of_label(self, w: Workload) -> float:
+        """Return how long the text of a label is, over the length of a point."""
+        return self._n_text_entries(w) / max(w.n_labels, 1) * w.n_points / max(w.n_nonzero, 1)
+
+    def _n_texts_of_batch(self, w: Workload) -> float:
+        """Return about how many points a batch is as long as, in what is trained of its texts."""
+        settings = self.settings
+        pool = self._own_pool(w) if settings.freeze_encoder else self._hard_pool(w)
+        return self._n_reads(w, min(settings.batch_size_for(w.n_points), w.n_points), pool)
 
     def _n_batches(self, w: Workload) -> float:
         """Return how many batches an epoch over the points has."""
@@ -222,6 +231,12 @@ class SiameseXMLCosts(NGAMECosts):
         n_reads = self._n_reads(w, n_points, n_texts)
         reading = self._reading(w, machine, settings.encoder_epochs * n_reads)
         return settings.encoder_epochs * (products + bags) + reading
+
+    def _n_texts_of_batch(self, w: Workload) -> float:
+        """Return the same; a batch of Module I has as many labels and no more points."""
+        batch_size = self.settings.batch_size_for(w.n_points)
+        own = self._n_reads(w, min(batch_size, w.n_points), min(batch_size, w.n_labels))
+        return max(own, super()._n_texts_of_batch(w))
 
 
 def _n_distinct(n_drawn: float, n_all: float) -> float:

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from longtail.costs.estimate import LONGEST
 from longtail.errors import InputError
 from longtail.features.transformer_encoder import TEXTS_AT_ONCE, layers_and_width
 
 if TYPE_CHECKING:
+    from longtail.costs.estimate import Workload
     from longtail.recipes.text_encoders import OfTextEncoder
 
 __all__ = [
@@ -25,6 +27,7 @@ READ = 9e-3 / (6 * 384**2)  # core-seconds, as in `longtail.costs.estimate`
 READ_BY_GPU = 12e-6 / (6 * 384**2)  # seconds
 TRAIN = 4.0  # forward, and once more for the way back, backward and step, over forward alone
 ACTIVATIONS = 34  # bytes of a piece of a text, times layers and width, in half precision
+OF_WORD = 1.5  # pieces of a word
 VOCABULARY = 30_000  # pieces with a vector each: fewer than in models of many languages
 LIBRARIES = 170e6  # bytes of `transformers`, and of what reading needs beside the weights
 COPIES = 3  # of the weights: as arrays, as a network, and what copies the former to the latter
@@ -110,25 +113,44 @@ def time_to_read(settings: OfTextEncoder, n_threads: int) -> float:
     return layers * width**2 * title
 
 
-def transformer_memory(settings: OfTextEncoder) -> float:
+def transformer_memory(
+    settings: OfTextEncoder, w: Workload, n_texts: float, length: float = 1.0
+) -> float:
     """Return the bytes of a transformer's weights, and of what its training adds; 0 without one.
+
+    No more texts are held than a batch has, and none is longer than the longest of them.
 
     The activations of a piece of a text take 34 bytes in half precision, times layers and width
     (Korthikanti et al., "Reducing activation recomputation in large transformer models", MLSys
     2023, section 4.1), without those of attention, which short texts have few of.
+
+    Parameters
+    ----------
+    settings : OfTextEncoder
+    w : Workload
+    n_texts : float
+        Texts that a batch has, those of labels among them.
+    length : float
+        Of the longer kind of texts, over that of points.
 
     Examples
     --------
     To train one takes several copies of its weights.
 
     >>> import pathlib, tempfile
+    >>> from longtail.costs.estimate import Workload
     >>> from longtail.costs.transformer import transformer_memory
     >>> from longtail.recipes.ngame import NGAME
+    >>> points = {"n_points": 1_000, "n_nonzero": 80_000, "n_word_entries": 9_000}
+    >>> titles = Workload(n_labels=100, n_features=5_000, n_label_pairs=2_000, **points)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     config = '{"num_hidden_layers": 6, "hidden_size": 384}'
     ...     _ = pathlib.Path(folder, "config.json").write_text(config)
-    ...     read, tuned = (NGAME(encoder=folder, fine_tune=tune) for tune in (False, True))
-    ...     transformer_memory(tuned) > 2 * transformer_memory(read), transformer_memory(NGAME())
+    ...     read, tuned, none = (
+    ...         transformer_memory(NGAME(**changes), titles, n_texts=64)
+    ...         for changes in ({"encoder": folder}, {"encoder": folder, "fine_tune": True}, {})
+    ...     )
+    >>> tuned > 2 * read, none
     (True, 0.0)
     """
     if settings.is_bag:
@@ -137,6 +159,8 @@ def transformer_memory(settings: OfTextEncoder) -> float:
     weights = 4 * width * (12 * layers * width + VOCABULARY)
     if not settings.fine_tune:
         return LIBRARIES + COPIES * weights
-    pieces = (settings.texts_at_once or TEXTS_AT_ONCE) * settings.n_pieces
+    n_held = min(settings.texts_at_once or TEXTS_AT_ONCE, n_texts)
+    n_words = w.n_word_entries / w.n_points / settings.word_ngrams  # pairs are entries, too
+    pieces = n_held * min(settings.n_pieces, LONGEST * length * OF_WORD * n_words)
     copies = COPIES + TUNED + (0 if settings.patience is None else BEST)
     return LIBRARIES + copies * weights + ACTIVATIONS * layers * width * pieces

@@ -103,9 +103,10 @@ class XTransformerCosts:
         bags = 2 * 8 * w.n_nonzero
         joined = 8 * w.n_points * self._joined(w)
         negatives = 12 * w.n_points * self._n_negatives(w)
-        batch = 3 * 4 * settings.batch_size * self._n_clusters(w)
+        batch_size = min(settings.batch_size, w.n_points)
+        batch = 3 * 4 * batch_size * self._n_clusters(w)
         return (
-            transformer_memory(settings)
+            transformer_memory(settings, w, batch_size)
             + WITH_TORCH
             + TEMPORARIES * (tables + bags + joined + negatives + batch)
         )

@@ -6,7 +6,7 @@
   `line_kinds`, `input_notes`, `kept_columns`; points without labels: `unlabelled`
 - Labels: `labels_file`, `label_names`, `label_rows`, `label_space`, `label_matching`,
   `named_classes`
-- From Python: `from_python`, `foreign`
+- From Python: `from_python`, `foreign`, `given_bags`
 - In memory: `dataset`, `text_column`, `blocks`, `bags`, `csr`, `rows`, `assembled`
 - Texts to rows: `vectorizer`, with `characters`, `symbol_words`, `token_settings`,
   `token_counts`; what a model reads of a point: `point_input`

@@ -35,6 +35,8 @@ class Bags(NamedTuple):
         The words of each text in their order, padded with -1; only for models that read them.
     texts : object array (n,) or None
         The texts themselves, each a str; only for models that read them.
+    n_columns : int or None
+        Of the matrix whose rows they are; None if it is not known.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class Bags(NamedTuple):
     values: NDArray[np.float32]
     words: NDArray[np.int32] | None = None
     texts: NDArray[np.object_] | None = None
+    n_columns: int | None = None
 
     @property
     def n_rows(self) -> int:
@@ -57,9 +60,15 @@ class Bags(NamedTuple):
         return len(self.row_starts) - 1
 
     @classmethod
-    def one(cls, columns: NDArray[np.int32], values: NDArray[np.float32]) -> Bags:
+    def one(
+        cls,
+        columns: NDArray[np.int32],
+        values: NDArray[np.float32],
+        n_columns: int | None = None,
+    ) -> Bags:
         """Return a single bag."""
-        return cls(np.array([0, len(columns)], np.int32), columns, values)
+        starts = np.array([0, len(columns)], np.int32)
+        return cls(starts, columns, values, n_columns=n_columns)
 
     @classmethod
     def of(cls, matrix: csr_array) -> Bags:
@@ -80,6 +89,7 @@ class Bags(NamedTuple):
             matrix.indptr.astype(np.int32, copy=False),
             matrix.indices.astype(np.int32, copy=False),
             matrix.data.astype(np.float32, copy=False),
+            n_columns=matrix.shape[1],
         )
 
     @classmethod
@@ -103,6 +113,7 @@ class Bags(NamedTuple):
             np.concatenate([part.values for part in parts]),
             np.concatenate(words) if words else None,
             np.concatenate(texts) if texts else None,
+            parts[0].n_columns,
         )
 
     def for_kernels(self) -> Bags:
@@ -141,6 +152,7 @@ class Bags(NamedTuple):
             self.values[first:last],
             None if self.words is None else self.words[start:stop],
             None if self.texts is None else self.texts[start:stop],
+            self.n_columns,
         )
 
     def blocks(self, size: int) -> Iterator[Bags]:

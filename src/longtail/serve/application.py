@@ -241,7 +241,7 @@ class Application:
 
     async def _request(self, scope: Scope, receive: Receive) -> PredictRequest:
         """Read what is asked."""
-        body = await read_body(receive, self.limits)
+        body = await read_body(receive, self.limits, scope["headers"])
         for name, value in scope["headers"]:
             if name == b"content-encoding" and value.lower() != b"identity":
                 raise encoded_refusal(value.decode("latin-1"))
