@@ -143,8 +143,8 @@ def passing_on_values():
     return ScoreNetwork.of_source(0, n_sources=1).of_values()
 
 
-@pytest.mark.parametrize(("rises_by", "lower"), [(0.2, 0.3), (0.0, 0.0), (-0.2, 0.0)])
-def test_scores_that_rise_since_points_are_nearer_are_half_believed(rises_by, lower):
+@pytest.mark.parametrize(("rises_by", "lower"), [(0.4, 0.3), (0.0, 0.0), (-0.4, 0.0)])
+def test_scores_that_rise_since_points_are_nearer_are_not_wholly_believed(rises_by, lower):
     lesson, network = nearer_and_higher()
     usual, none = Calibration(slope=2.0, first=1.0), np.zeros(2, np.float32)
     nearness = lesson.evidence.nearness[::7] + np.float32(rises_by)
@@ -154,6 +154,27 @@ def test_scores_that_rise_since_points_are_nearer_are_half_believed(rises_by, lo
     np.testing.assert_allclose(told.logits(scores), expected, atol=0.1)
     if not lower:
         assert told == usual
+
+
+def test_what_rarity_adds_for_the_order_is_taken_from_scores_once():
+    near = np.linspace(0.2, 0.8, 100, dtype=np.float32)
+    ahead = np.stack([3 * near, 3 * near - 5], axis=1)
+    ahead[50:] = ahead[50:, ::-1]  # from here on the rare label is first
+    labels = np.tile(np.arange(2, dtype=np.int32), (100, 1))
+    evidence = Evidence(labels, ahead[:, np.newaxis], near, np.zeros(2, np.float32))
+    lesson, network = (
+        lesson_of(evidence, csr_array(np.eye(2)[np.zeros(100, int)])),
+        passing_on_values(),
+    )
+    usual, higher = Calibration(slope=2.0), near[::7] + np.float32(0.4)
+    ordered = replace(network, for_order=np.ones(1, np.float32))
+    told = [
+        lesson.with_more_points(one, usual, np.array(weights, np.float32), higher, 100)
+        for one, weights in ((network, [0, 0]), (ordered, [0, 2]))
+    ]
+    assert told[0] != usual
+    scores = np.array([[1.5, -3.5]], np.float32)
+    np.testing.assert_allclose(told[1].logits(scores), told[0].logits(scores), rtol=1e-4)
 
 
 def test_points_that_are_known_alike_or_few_tell_of_no_rise():

@@ -29,7 +29,7 @@ __all__ = ["NEARNESS_ASKED", "HeldOutLesson"]
 
 NEARNESS_ASKED = 500  # points: how near the nearest other one is in the end
 LEAST_FOR_SLOPE = 20  # points
-IN_VAIN = 0.5  # of what scores rise by once there are more points to be near
+IN_VAIN = 0.25  # of what scores rise by once there are more points to be near
 N_OF_SUM = 20  # best labels of a point from which probabilities of a weighted sum are learnt
 
 
@@ -192,7 +192,8 @@ class HeldOutLesson:
         """Return how probable answers are once the sources have learnt from more points.
 
         A training point is then nearer, and sources say more, but answers are not as much more
-        often right. What nearness rises by, times how much scores rise with it, half tells nothing.
+        often right. Of what nearness rises by, times how much scores rise with it, a quarter tells
+        nothing.
 
         Parameters
         ----------
