@@ -14,6 +14,7 @@ from longtail.blend.network_training import NetworkTraining
 from longtail.blend.score_network import ScoreNetwork, best_labels
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.recipes.longtail import LongtailClassifier
+from longtail.recipes.ngame import NGAME
 from longtail.scorers.calibration import Calibration
 from longtail.training.run import TrainingData, TrainingRun
 
@@ -192,7 +193,16 @@ def test_points_that_are_known_alike_or_few_tell_of_no_rise():
     assert lesson.with_more_points(network, usual, none, higher, 100) != usual
 
 
-def test_a_recipe_asks_how_near_other_points_are_in_the_end(monkeypatch):
+@pytest.mark.parametrize(
+    ("recipe", "settings"),
+    [
+        (LongtailClassifier, {}),
+        (NGAME, {"encoder_epochs": 1, "classifier_epochs": 1}),
+        (NGAME, {"encoder_epochs": 1, "classifier_epochs": 1, "n_near_points": 0, "linear": False}),
+    ],
+    ids=["longtail", "ngame", "without near points"],
+)
+def test_a_recipe_asks_how_near_other_points_are_in_the_end(recipe, settings, monkeypatch):
     asked = {}
 
     def with_more_points(self, network, calibration, tail_weights, nearness, n_points, n_threads):
@@ -203,7 +213,7 @@ def test_a_recipe_asks_how_near_other_points_are_in_the_end(monkeypatch):
     random = np.random.default_rng(0)
     texts = [" ".join(f"w{word}" for word in random.integers(0, 40, 6)) for _ in range(400)]
     labels = [[text.split()[0]] for text in texts]
-    LongtailClassifier(dimension=16, n_threads=1, char_ngrams=None).fit(texts, labels)
+    recipe(dimension=16, n_threads=1, char_ngrams=None, **settings).fit(texts, labels)
     assert 70 < len(asked["nearness"]) == asked["n_points"] <= 80
     assert asked["nearness"].max() < 0.99  # not itself
     assert np.median(asked["nearness"]) > np.median(asked["before"]) - 0.05

@@ -411,7 +411,7 @@ def some_nodes(graph: CodedGraph, drawn: NDArray[np.int64]) -> CodedGraph:
     return graph._replace(codes=graph.codes[drawn], rows=rows)
 
 
-def some_rows(rows: Rows, drawn: NDArray[np.integer]) -> Rows:
+def some_rows(rows: Rows, drawn: NDArray[np.integer] | slice) -> Rows:
     """Return some rows of a stored table.
 
     Examples

@@ -25,9 +25,8 @@ LEAST_OF_EACH = 20  # candidates that are right, and that are wrong, to learn a 
 # How firmly the weights of a point's views, of a spread of 1, are held to 0. From 10 to 300 it is
 # much the same, of two hundred held-out points and of thousands.
 HELD, LEAST_HELD = 100.0, 1e-6
-BEST_VIEW = (
-    2  # of a source; nearness is the last of all: see `longtail.kernels.blend.view_evidence`
-)
+# Of a source; nearness is the last view of all: see `longtail.kernels.blend.view_evidence`.
+BEST_VIEW = 2
 N_FREE = 4  # inputs before the views: score, logarithm of the sum, whether it is the best, one
 MOST_TAKEN = 0.8  # of what all candidates have in common, so that views of the point can be added
 LEAST_SPREAD, LEAST_OF_VIEW = 1e-6, 1e-4

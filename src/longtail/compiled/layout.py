@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from longtail.kernels.label_links import Relations
 from longtail.kernels.packed_codes import pack_rows
 from longtail.kernels.sparse_lookup import SplitRows
 from longtail.kernels.wide_network import Network
-from longtail.row_store import are_common, float_rows, no_numbers, packed_neighbours
+from longtail.row_store import are_common, float_rows, no_numbers, packed_neighbours, some_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,7 +131,7 @@ def _graph(
         neighbours = np.empty((len(vectors), 0), np.int32)
         member_starts, entries, members = every, every[:-1], every[:-1]
     rows = store.rows(vectors[:0] if only_codes else vectors)
-    kept = None if only_codes else partial(_vectors_kept, rows)
+    kept = None if only_codes else lambda some: float_rows(some_rows(rows, some))
     codes, step = pack_rows(vectors, store.n_threads, step, kept)
     bias, looked_at = search_bias_of(index), entries if neighbours.shape[1] else entries[:0]
     return CodedGraph(
@@ -147,11 +146,6 @@ def _graph(
         entry_codes=read_only(codes[looked_at], np.uint8) if len(looked_at) else NO_CODES,
         entry_bias=read_only(some_of(bias, looked_at), np.float32),
     )
-
-
-def _vectors_kept(rows: Rows, some: slice) -> Floats:
-    """Return the vectors of some rows of a table, as they are kept."""
-    return float_rows(rows._replace(values=rows.values[some], scales=rows.scales[some]))
 
 
 def _heads(heads: Sequence[LabelHead], labels: CodedGraph, store: RowStore) -> tuple[Head, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.data.csr import with_entries
+from longtail.data.csr import rows_of_entries, with_entries
 from longtail.data.damping import unit_rows_of_power
 
 if TYPE_CHECKING:
@@ -68,8 +68,6 @@ def as_to_come(held_out: TrainingData, seen: TrainingData) -> TrainingData:
 
 def _of_known(rows: csr_array, is_known: NDArray[np.bool_]) -> csr_array:
     """Return unit rows of known tokens alone, but rows without any as they are."""
-    is_kept = is_known[rows.indices]
-    lengths = np.diff(rows.indptr)
-    row_of_entry = np.repeat(np.arange(len(lengths)), lengths)
-    n_kept = np.bincount(row_of_entry, is_kept, minlength=len(lengths))
+    is_kept, row_of_entry = is_known[rows.indices], rows_of_entries(rows)
+    n_kept = np.bincount(row_of_entry, is_kept, minlength=rows.shape[0])
     return unit_rows_of_power(with_entries(rows, is_kept | (n_kept == 0)[row_of_entry]))
