@@ -104,6 +104,12 @@ def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ignore-memory", action="store_true", help="train even if it is sure not to fit in memory"
     )
+    parser.add_argument(
+        "--download",
+        action="store_true",
+        help="fetch a transformer that `--set encoder=OWNER/NAME` names from the Hugging Face hub, "
+        "unless it is in its local cache; nothing is fetched without this",
+    )
 
 
 def add_recipe_help(parser: argparse.ArgumentParser) -> None:
@@ -210,10 +216,24 @@ def configured(arguments: argparse.Namespace, *, option: str = "--set") -> Label
             )
         settings[key] = given
     estimator = kind(**settings)
+    if arguments.download:
+        _download_for(estimator)
     from longtail.estimators.limits import check_settings  # noqa: PLC0415 - loads much
 
     check_settings(estimator)
     return estimator
+
+
+def _download_for(estimator: LabelEstimator) -> None:
+    """Fetch the transformers that a recipe reads, unless they are here."""
+    from longtail.features.hub import (  # noqa: PLC0415 - few recipes read one
+        ReadsTransformers,
+        download_transformer,
+    )
+
+    if isinstance(estimator, ReadsTransformers):
+        for name in estimator.transformer_names():
+            download_transformer(name)
 
 
 def option_hint(option: str, words: Sequence[str]) -> str:

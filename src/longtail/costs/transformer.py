@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longtail.costs.estimate import LONGEST
 from longtail.errors import InputError
+from longtail.features.hub import transformer_folder
 from longtail.features.transformer_encoder import TEXTS_AT_ONCE, layers_and_width
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ BEST = 3  # what patience keeps of the best epoch: weights and moments
 def layers_and_width_of(folder: str) -> tuple[int, int]:
     """Return the number of layers of a transformer and its width, which its folder tells.
 
+    The folder may also be a name that `transformer_folder` finds it by.
+
     Raises
     ------
     InputError
@@ -54,7 +56,8 @@ def layers_and_width_of(folder: str) -> tuple[int, int]:
     (6, 384)
     """
     try:
-        config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+        path = transformer_folder(folder) / "config.json"
+        config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{folder} is not a transformer folder: its config.json is not JSON in UTF-8 "

@@ -1,4 +1,4 @@
-"""A pretrained transformer from a local folder as a feature architecture."""
+"""A pretrained transformer, from a folder or a hub's cache, as a feature architecture."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError, MissingExtraError
+from longtail.features.hub import FILES, missing_files, transformer_folder
 from longtail.features.text_pieces import PiecesOfTexts, needs_transformers
 from longtail.features.transformer_encoder import TransformerEncoder, layers_and_width
 from longtail.features.tuned_transformer import TunedTransformer, encoded_texts
@@ -34,8 +35,6 @@ __all__ = [
     "transformer_files",
 ]
 
-FILES = ("config.json", "tokenizer.json", "model.safetensors")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Transformer:
@@ -48,7 +47,9 @@ class Transformer:
     Parameters
     ----------
     folder : str
-        With ``config.json``, ``tokenizer.json`` and ``model.safetensors``. Nothing is downloaded.
+        With ``config.json``, ``tokenizer.json`` and ``model.safetensors``; or ``owner/name``, maybe
+        ``@revision``, of the Hugging Face hub, as it is in its local cache. Nothing is downloaded;
+        `longtail.features.hub.download_transformer` does so before.
     n_pieces : int
         Pieces of words that are read of a text; the rest is cut off.
     fine_tune : bool
@@ -179,17 +180,19 @@ class TransformerNetwork:
 
 
 def transformer_files(folder: str | Path) -> list[Path]:
-    """Return the files of a transformer's folder that are read."""
-    return [Path(folder) / name for name in FILES]
+    """Return the files of a transformer that are read; see `transformer_folder` for its names."""
+    found = transformer_folder(folder)
+    return [found / name for name in FILES]
 
 
 def check_folder(folder: str | Path) -> None:
-    """Raise InputError unless a folder has the files of a transformer."""
-    missing = [file.name for file in transformer_files(folder) if not file.is_file()]
+    """Raise InputError unless a folder, or a hub's model in the cache, has its files."""
+    missing = missing_files(transformer_folder(folder))
     if missing:
         raise InputError(
             f"{folder} is not a transformer folder: {', '.join(missing)} not found. Download the "
-            "model first, with its safetensors, and name its folder; nothing is downloaded here."
+            "model first, with its safetensors, and name its folder, or name one of the Hugging "
+            "Face hub as owner/name; nothing is downloaded unasked."
         )
 
 
@@ -199,6 +202,7 @@ def read_transformer(folder: str | Path, n_pieces: int) -> TransformerEncoder:
     Parameters
     ----------
     folder : str or Path
+        Or what `transformer_folder` finds one by.
     n_pieces : int
         Pieces that are read of a text.
 
@@ -210,6 +214,7 @@ def read_transformer(folder: str | Path, n_pieces: int) -> TransformerEncoder:
         If transformers is not installed.
     """
     check_folder(folder)
+    folder = transformer_folder(folder)
     try:
         from transformers import AutoModel  # noqa: PLC0415 - an extra
         from transformers.utils import logging  # noqa: PLC0415

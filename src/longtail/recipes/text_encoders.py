@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
@@ -14,12 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["BAG", "OfTextEncoder"]
+__all__ = ["BAG", "OfTextEncoder", "kind_of"]
 
 BAG = "bag"  # the encoder that is no folder
 USUAL_WARM_UP = 0.1  # of a transformer
 OF_TRANSFORMERS = ("n_pieces", "fine_tune", "fine_tune_learning_rate", "texts_at_once", "clip")
 OF_FINE_TUNING = ("fine_tune_learning_rate", "texts_at_once", "clip")
+
+
+def kind_of(encoder: str) -> str:
+    """Return whether an encoder is a bag or a transformer, as a word."""
+    return BAG if encoder == BAG else "transformer"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -29,7 +35,9 @@ class OfTextEncoder(LabelEstimator):
     Parameters
     ----------
     encoder : str
-        ``"bag"`` for a bag of token vectors, or the folder of a transformer; see `Transformer`.
+        ``"bag"`` for a bag of token vectors, or a transformer: its folder, or ``owner/name``, maybe
+        ``@revision``, of a model of the Hugging Face hub that is in its local cache. ``--download``
+        fetches it there. See `Transformer`.
     n_pieces : int
         Pieces of words that a transformer reads of a text.
     fine_tune : bool
@@ -90,7 +98,7 @@ class OfTextEncoder(LabelEstimator):
             self._refuse(OF_FINE_TUNING, "the transformer is not trained. Set fine_tune=true")
 
     def check_encoder(self) -> None:
-        """Raise InputError unless the encoder is a bag or a folder of a transformer."""
+        """Raise InputError unless the encoder is a bag or a transformer that is there."""
         if not self.is_bag:
             check_folder(self.encoder)
 
@@ -104,8 +112,17 @@ class OfTextEncoder(LabelEstimator):
             )
 
     def files_read(self) -> Iterable[Path]:
-        """See `LabelEstimator.files_read`: those of a transformer."""
-        return [*super().files_read(), *(() if self.is_bag else transformer_files(self.encoder))]
+        """See `LabelEstimator.files_read`: those of transformers."""
+        of_transformers = (transformer_files(name) for name in self.transformer_names())
+        return [*super().files_read(), *chain.from_iterable(of_transformers)]
+
+    def transformer_names(self) -> Iterable[str]:
+        """Return the folder or the hub's name of each transformer; see `ReadsTransformers`."""
+        return () if self.is_bag else (self.encoder,)
+
+    def identity(self) -> dict[str, Any]:
+        """See `LabelEstimator.identity`: a transformer is known by its files, not by its name."""
+        return {**super().identity(), "encoder": kind_of(self.encoder)}
 
     def looks_at_label_texts(self) -> bool:
         """See `LabelEstimator`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from longtail.data.bags import Bags
 from longtail.data.csr import check_indices
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError, named
-from longtail.features.transformer import transformer_files
 from longtail.matching.bag_training import BagTraining
 from longtail.matching.cluster_scores import ClusterMatcher, LinearMatcher, NeuralMatcher
 from longtail.matching.learnt_matcher import LearntMatcher
@@ -23,7 +21,7 @@ from longtail.matching.transformer_training import ReadOnce, TransformerTraining
 from longtail.recipes.learners import averaged
 from longtail.recipes.own_parts import check_encoder, check_part
 from longtail.recipes.part_words import INDEXERS, MATCHERS, part_of
-from longtail.recipes.text_encoders import BAG, OfTextEncoder
+from longtail.recipes.text_encoders import BAG, OfTextEncoder, kind_of
 from longtail.scorers.joined_features import HALF_LENGTH, JoinedFeatures, JoinedTreeScorer
 from longtail.scorers.label_tree import LabelTreeScorer
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
@@ -35,7 +33,6 @@ from longtail.training.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -149,10 +146,13 @@ class XTransformer(OfTextEncoder):
         for member in self.of_each_encoder():
             member.check_encoder()
 
-    def files_read(self) -> Iterable[Path]:
-        """See `LabelEstimator.files_read`: those of all encoders."""
-        of_others = (transformer_files(name) for name in self.further_encoders if name != BAG)
-        return [*super().files_read(), *chain.from_iterable(of_others)]
+    def transformer_names(self) -> Iterable[str]:
+        """See `OfTextEncoder`: those of all encoders."""
+        return [name for name in (self.encoder, *self.further_encoders) if name != BAG]
+
+    def identity(self) -> dict[str, Any]:
+        """See `OfTextEncoder`."""
+        return {**super().identity(), "further_encoders": [*map(kind_of, self.further_encoders)]}
 
     def of_each_encoder(self) -> list[XTransformer]:
         """Return the same recipe around each of the encoders alone."""
