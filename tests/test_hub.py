@@ -62,6 +62,7 @@ class Hub:
         self.asked, self.of, self.error = [], {}, None
         self._cache, self._cached = cache, hub.snapshot_download
         monkeypatch.setattr(hub, "snapshot_download", self.snapshot_download)
+        monkeypatch.setattr(hub, "hf_hub_download", self.hf_hub_download)
 
     def snapshot_download(self, model, *, revision, allow_patterns, local_files_only):
         if local_files_only:
@@ -74,6 +75,10 @@ class Hub:
         files = [path.name for path in self.of[model].iterdir()]
         wanted = [name for name in files if any(fnmatch(name, p) for p in allow_patterns)]
         return str(put(self._cache, self.of[model], model, revision or "main", files=wanted))
+
+    def hf_hub_download(self, model, file, *, revision):
+        assert not (self.of[model] / file).exists()
+        raise error_of("RemoteEntryNotFoundError")
 
 
 def put(cache, folder, model=NAME, revision="main", commit=COMMIT, files=FILES):
@@ -228,7 +233,10 @@ class TestAskedFor:
         said = refused(capsys, *self.train(tmp_path, f"encoder={NAME}@v1", "--download"))
         assert f"{NAME} cannot be fetched from the Hugging Face hub: {message}" in said
 
-    def test_offline_mode_is_told(self, cache, monkeypatch):
+    @pytest.mark.parametrize("is_there_in_part", [False, True])
+    def test_offline_mode_is_told(self, folder, cache, monkeypatch, is_there_in_part):
+        if is_there_in_part:
+            put(cache, folder, files=["config.json"])
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # the real library, which must not
         with pytest.raises(InputError, match=r"cannot be fetched .*HF_HUB_OFFLINE"):
             download_transformer(NAME)

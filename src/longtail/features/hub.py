@@ -120,16 +120,7 @@ def download_transformer(name: str | Path) -> Path:
     folder = model.cached()
     if folder is not None and not missing_files(folder):
         return folder
-    folder = model.fetched()
-    missing = missing_files(folder)
-    if missing:
-        raise InputError(
-            f"{name} of the Hugging Face hub has no {' and no '.join(missing)}, and cannot be "
-            "read: weights are taken from model.safetensors alone, never from pickled files "
-            "(*.bin), which can run code. Name another model, or a revision that has the files, "
-            "by owner/name@revision."
-        )
-    return folder
+    return model.fetched()
 
 
 def missing_files(folder: Path) -> list[str]:
@@ -167,13 +158,22 @@ class _HubModel(NamedTuple):
     def fetched(self) -> Path:
         """Fetch it, or raise InputError."""
         try:
-            return self._snapshot(local_files_only=False)
+            folder = self._snapshot(local_files_only=False)
+            absent = self._absent(folder)
         except MemoryError:
             raise
         except Exception as error:  # of any kind: the libraries below have errors of their own
             raise InputError(
                 f"{self.model} cannot be fetched from the Hugging Face hub: {self._reason(error)}"
             ) from error
+        if absent:
+            raise InputError(
+                f"{self.model} of the Hugging Face hub has no {' and no '.join(absent)}, and "
+                "cannot be read: weights are taken from model.safetensors alone, never from "
+                "pickled files (*.bin), which can run code. Name another model, or a revision "
+                "that has the files, by owner/name@revision."
+            )
+        return folder
 
     def _snapshot(self, *, local_files_only: bool) -> Path:
         """Ask the library for the folder."""
@@ -184,6 +184,19 @@ class _HubModel(NamedTuple):
             local_files_only=local_files_only,
         )
         return Path(folder)
+
+    def _absent(self, folder: Path) -> list[str]:
+        """Return which files the hub does not have.
+
+        Where it is out of reach, the library takes what is in the cache for the whole of a model.
+        """
+        library, absent = _library(), []
+        for file in missing_files(folder):
+            try:
+                library.hf_hub_download(self.model, file, revision=self.revision)
+            except library.errors.RemoteEntryNotFoundError:
+                absent.append(file)
+        return absent
 
     def _reason(self, error: Exception) -> str:
         """Return why it could not be fetched, and what to do."""
