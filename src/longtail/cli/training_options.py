@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from longtail.amounts import counted
 from longtail.cli.interrupts import nothing_to_lose
@@ -19,7 +19,7 @@ from longtail.errors import InputError, LongtailError
 from longtail.recipes.names import DEFAULT_RECIPE, RECIPES, recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from longtail.data.columns import Columns
     from longtail.estimators.estimator import LabelEstimator
@@ -224,14 +224,19 @@ def configured(arguments: argparse.Namespace, *, option: str = "--set") -> Label
     return estimator
 
 
+@runtime_checkable
+class _ReadsTransformers(Protocol):
+    """A recipe around encoders that may be transformers."""
+
+    def transformer_names(self) -> Iterable[str]:
+        """Return the folder or the hub's name of each."""
+
+
 def _download_for(estimator: LabelEstimator) -> None:
     """Fetch the transformers that a recipe reads, unless they are here."""
-    from longtail.features.hub import (  # noqa: PLC0415 - few recipes read one
-        ReadsTransformers,
-        download_transformer,
-    )
+    from longtail.features.hub import download_transformer  # noqa: PLC0415 - for this alone
 
-    if isinstance(estimator, ReadsTransformers):
+    if isinstance(estimator, _ReadsTransformers):
         for name in estimator.transformer_names():
             download_transformer(name)
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, NamedTuple, Self
 
 from longtail.errors import InputError
 from longtail.features.text_pieces import needs_transformers
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 __all__ = [
     "FILES",
-    "ReadsTransformers",
     "download_transformer",
     "missing_files",
     "transformer_folder",
@@ -26,14 +22,6 @@ _WORD = r"\w(?:[\w.-]*\w)?"
 _NAME = re.compile(
     rf"(?!.*(?:--|\.\.))(?P<model>{_WORD}/{_WORD})(?:@(?P<revision>\w[\w./-]*))?", re.ASCII
 )
-
-
-@runtime_checkable
-class ReadsTransformers(Protocol):
-    """What trains around transformers, and tells which."""
-
-    def transformer_names(self) -> Iterable[str]:
-        """Return the folder or the hub's name of each."""
 
 
 def transformer_folder(name: str | Path) -> Path:

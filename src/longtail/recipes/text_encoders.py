@@ -117,7 +117,7 @@ class OfTextEncoder(LabelEstimator):
         return [*super().files_read(), *chain.from_iterable(of_transformers)]
 
     def transformer_names(self) -> Iterable[str]:
-        """Return the folder or the hub's name of each transformer; see `ReadsTransformers`."""
+        """Return the folder or the hub's name of each transformer; ``--download`` asks."""
         return () if self.is_bag else (self.encoder,)
 
     def identity(self) -> dict[str, Any]:
