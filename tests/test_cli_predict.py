@@ -40,7 +40,8 @@ def test_a_label_that_is_just_probable_enough_is_answered(place, capsys, tmp_pat
     _, out, err = run(
         capsys, "predict", place / "model", "--text", "red wine", "--explain", "--threshold", 1
     )
-    assert out.startswith("\nlabels of the nearest training points\n")
+    assert out.startswith("\nlabels of the nearest training points, and their rows of the training")
+    assert all(line.partition("\trow ")[2].isdecimal() for line in out.splitlines()[2:])
     assert "No label: none is probable enough" in err
 
 

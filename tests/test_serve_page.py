@@ -168,7 +168,7 @@ def test_what_is_written_from_the_right_keeps_its_numbers_behind_it(page, addres
     name, word = "\u05d9\u05d9\u05df (\u05d0\u05d3\u05d5\u05dd)", "\u05d9\u05d9\u05df"
     words = [{"word": word, "effect": -0.5}]
     found = {"labels": [name], "scores": [0.5], "milliseconds": 1}
-    points = [{"labels": [name, "wine"], "similarity": 0.5}]
+    points = [{"labels": [name, "wine"], "similarity": 0.5, "row": row} for row in (1234, None)]
     why = {"labels": [{"label": name, "words": words}], "near_points": points}
     page.route("**/predict", lambda route: route.fulfill(json=found))
     page.route("**/explain", lambda route: route.fulfill(json={**found, "explanation": why}))
@@ -184,6 +184,8 @@ def test_what_is_written_from_the_right_keeps_its_numbers_behind_it(page, addres
         "rtl"
     }
     assert page.locator(".word small").evaluate(is_rtl) == "ltr"
+    told = [one.split("similarity ")[1] for one in page.locator(".near li").all_text_contents()]
+    assert told == ["0.50, row 1,234 of the training data", "0.50"]
 
 
 def test_a_broken_model_is_a_sentence(page, tmp_path, text_model_path):

@@ -151,6 +151,7 @@ def test_near_points_explain_an_answer(folder):
     )
     assert near[0].similarity == pytest.approx(1, abs=1e-5)
     assert near[0].labels == tuple(LABELS[0])
+    assert TEXTS[near[0].row] == TEXTS[0]
     assert model.explain("", k=1).near_points == ()
     none = {"n_near_points": 0, "linear": False}
     without = NGAME(encoder=str(folder), **none, **SMALL).fit(TEXTS, LABELS).predictor_

@@ -74,13 +74,32 @@ class LabelExplanation:
 
 @dataclass(frozen=True)
 class NearPoint:
-    """A training point near the text: a model keeps its labels, but not its text."""
+    """A training point near the text: a model keeps its labels and its row, but not its text.
+
+    The row is its place, from 0, among the points of the file or of ``X`` that the model was
+    trained on: blank lines do not count. Of rows that were joined, or are copies, it is the first.
+    It is None of a point that came with a label which was added later, and in a model of a version
+    that did not keep rows.
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> texts = ["red wine", "white wine", "fast car", "old car"]
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]]
+    >>> model = LongtailClassifier().fit(texts, labels).predictor_
+    >>> nearest = model.explain("an old car", k=1).near_points[0]
+    >>> nearest.row, texts[nearest.row]
+    (3, 'old car')
+    """
 
     similarity: float
     labels: tuple[str, ...]
+    row: int | None = None
 
     def __repr__(self) -> str:
-        return f"<NearPoint of similarity {self.similarity:.4f}: {shown_texts(self.labels)}>"
+        where = "" if self.row is None else f"in row {self.row:,}, "
+        of = f"{where}of similarity {self.similarity:.4f}"
+        return f"<NearPoint {of}: {shown_texts(self.labels)}>"
 
 
 @dataclass(frozen=True)
@@ -341,10 +360,12 @@ def _near_points(model: Predictor, bags: Bags, n: int) -> tuple[NearPoint, ...]:
     if not isinstance(scorer, KnowsPoints):
         return ()
     name = model.label_space.name
+    points, similarities = (found.tolist() for found in scorer.near_points(bags, n))
     return tuple(
         NearPoint(
             min(similarity, 1.0),  # of vectors whose numbers were rounded, it comes out above that
-            tuple(map(name, scorer.labels_of_point(row)[:MOST_NEAR_LABELS].tolist())),
+            tuple(map(name, scorer.labels_of_point(point)[:MOST_NEAR_LABELS].tolist())),
+            scorer.training_row_of(point),
         )
-        for row, similarity in zip(*(a.tolist() for a in scorer.near_points(bags, n)), strict=True)
+        for point, similarity in zip(points, similarities, strict=True)
     )

@@ -224,6 +224,10 @@ class Blend:
         """See `KnowsPoints`."""
         return self.search.labels_of_point(row)
 
+    def training_row_of(self, point: int) -> int | None:
+        """See `KnowsPoints`."""
+        return self.search.training_row_of(point)
+
     def parts(self) -> dict[str, Any]:
         """Return all parts but the encoder, by name."""
         return {field.name: getattr(self, field.name) for field in fields(Blend)}

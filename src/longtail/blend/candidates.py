@@ -32,7 +32,14 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["N_CONFUSED_LABELS", "CandidateSearch", "Candidates", "SearchSizes", "popular_labels"]
+__all__ = [
+    "N_CONFUSED_LABELS",
+    "CandidateSearch",
+    "Candidates",
+    "SearchSizes",
+    "known_row",
+    "popular_labels",
+]
 
 # Of a training point, to be told apart from its own labels.
 N_CONFUSED_POINTS = 32
@@ -139,6 +146,8 @@ class CandidateSearch:
         Candidates of every point.
     n_labels : int
     sizes : SearchSizes
+    training_rows : int32 (n_points,) or None
+        Which row of the training data each point is, -1 for none of it; None where nobody knows.
 
     Examples
     --------
@@ -164,6 +173,7 @@ class CandidateSearch:
     popular: Ids
     n_labels: int
     sizes: SearchSizes
+    training_rows: Ids | None = None
     _spares: Spares[Floats] = field(default_factory=Spares, init=False, repr=False)
 
     @classmethod
@@ -179,6 +189,7 @@ class CandidateSearch:
         n_asked: int | None = None,
         bias: Floats | None = None,
         in_place: bool = False,
+        training_rows: NDArray[np.integer] | None = None,
     ) -> CandidateSearch:
         """Index label vectors and training points.
 
@@ -199,6 +210,8 @@ class CandidateSearch:
             What each label adds to its similarity, when labels are searched.
         in_place : bool
             Whether `points` may be written over: a copy of millions might not fit beside them.
+        training_rows : int (n_points,) or None
+            Which rows of the training data the points are.
         """
         known = np.flatnonzero(label_vectors.any(axis=1)).astype(np.int32)
         known_bias = some_of(as_bias(bias, len(label_vectors)), known)
@@ -217,11 +230,13 @@ class CandidateSearch:
             popular=popular_labels(labels, sizes.n_popular),
             n_labels=labels.shape[1],
             sizes=sizes,
+            training_rows=None if training_rows is None else training_rows.astype(np.int32),
         )
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
-        ids = ("label_of_row", "label_starts", "label_ids", "popular")
+        ids = ["label_of_row", "label_starts", "label_ids", "popular"]
+        ids += [] if self.training_rows is None else ["training_rows"]
         hold_read_only(self, dict.fromkeys(ids, np.int32))
         fits = (
             len(self.label_of_row) == n_rows_of(self.label_index)
@@ -230,6 +245,8 @@ class CandidateSearch:
             and is_within(self.label_of_row, 0, self.n_labels)
             and is_within(self.popular, 0, self.n_labels)
         )
+        if self.training_rows is not None:
+            fits = fits and self.training_rows.shape == (len(self.label_starts) - 1,)
         if not fits:
             raise InputError(
                 f"The arrays of a candidate search do not belong together: "
@@ -385,6 +402,10 @@ class CandidateSearch:
         """Return the labels of a training point."""
         return self.label_ids[self.label_starts[row] : self.label_starts[row + 1]]
 
+    def training_row_of(self, point: int) -> int | None:
+        """Return which row of the training data a point is, where that is known."""
+        return known_row(self.training_rows, point)
+
     def _new_scratch(self) -> Floats:
         """Return scratch: filling n_labels numbers a query would cost too much."""
         return np.zeros(self.n_labels, np.float32)
@@ -396,6 +417,7 @@ class CandidateSearch:
             "label_starts": self.label_starts,
             "label_ids": self.label_ids,
             "popular": self.popular,
+            **({} if self.training_rows is None else {"training_rows": self.training_rows}),
             **with_prefix("label_index.", self.label_index.to_arrays()),
             **with_prefix("point_index.", self.point_index.to_arrays()),
         }
@@ -417,7 +439,27 @@ class CandidateSearch:
             popular=arrays["popular"],
             n_labels=config["n_labels"],
             sizes=sizes,
+            training_rows=arrays.get("training_rows"),
         )
+
+
+def known_row(training_rows: Ids | None, point: int) -> int | None:
+    """Return which row of the training data a point is, or None where that is not known.
+
+    Examples
+    --------
+    The second point was added later, and a damaged file may name a third one.
+
+    >>> import numpy as np
+    >>> from longtail.blend.candidates import known_row
+    >>> rows = np.array([7, -1], np.int32)
+    >>> [known_row(rows, point) for point in (0, 1, 2)], known_row(None, 0)
+    ([7, None, None], None)
+    """
+    if training_rows is None or not 0 <= point < len(training_rows):
+        return None
+    row = int(training_rows[point])
+    return row if row >= 0 else None
 
 
 def popular_labels(labels: csr_array, n_most: int) -> Ids:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from longtail.data.blocks import Points
     from longtail.data.columns import Columns
     from longtail.data.kept_columns import Value
+    from longtail.explain import NearPoint
 
 __all__ = ["add_arguments", "run_command"]
 
@@ -203,12 +204,20 @@ def _explain_text(model: Predictor, arguments: argparse.Namespace) -> None:
         result(f"{part.probability:.4f}\t{one_line(part.label)}")
         words = [f"{word.word} {word.effect:+.2f}" for word in part.words[:N_WORDS]]
         result(f"\t{', '.join(words)}")
-    if explanation.near_points:
-        result("\nlabels of the nearest training points")
-    for point in explanation.near_points:
-        result(f"{point.similarity:.4f}\t{' | '.join(map(one_line, point.labels))}")
+    _tell_near_points(explanation.near_points)
     if not kept:
         notice(NO_LABEL)
+
+
+def _tell_near_points(points: Sequence[NearPoint]) -> None:
+    """Write similarity, labels and row of each training point, where the model knows any."""
+    if points:
+        has_rows = any(point.row is not None for point in points)
+        rows = ", and their rows of the training data from 0" if has_rows else ""
+        result(f"\nlabels of the nearest training points{rows}")
+    for point in points:
+        row = "" if point.row is None else f"\trow {point.row:,}"
+        result(f"{point.similarity:.4f}\t{' | '.join(map(one_line, point.labels))}{row}")
 
 
 def _answer_file(model: Predictor, arguments: argparse.Namespace, checksum: str) -> None:

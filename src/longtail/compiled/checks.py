@@ -16,6 +16,8 @@ from longtail.kernels.packed_codes import packed_width
 from longtail.kernels.packed_ids import N_SPARE, is_packed
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from longtail.blend.candidates import SearchSizes
     from longtail.blend.relations import RelationSizes
     from longtail.kernels.answer_parts import Answerer, Head
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from longtail.kernels.rows import Rows
     from longtail.kernels.sparse_lookup import SparseRows, SplitRows
 
-__all__ = ["MOST_SEARCHED", "check_answerer", "check_search_sizes"]
+__all__ = ["MOST_SEARCHED", "check_answerer", "check_search_sizes", "check_training_rows"]
 
 MOST_SEARCHED = 1_000_000  # of a size or a beam: every thread has room for so many
 
@@ -70,6 +72,32 @@ def check_answerer(parts: Answerer) -> None:
         raise InputError(
             f"The arrays of a compiled model of {n_labels} labels and {n_tokens} tokens of "
             f"{dimension} dimensions do not belong together."
+        )
+
+
+def check_training_rows(training_rows: NDArray[np.generic] | None, n_points: int) -> None:
+    """Refuse rows of the training data that are not those of so many points.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.compiled.checks import check_training_rows
+    >>> check_training_rows(None, 2)
+    >>> check_training_rows(np.array([4], np.int32), 2)
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: The rows of the training data are int32 (1,), but there are 2 ...
+    """
+    if training_rows is None:
+        return
+    if training_rows.dtype != np.int32 or training_rows.shape != (n_points,):
+        raise InputError(
+            f"The rows of the training data are {training_rows.dtype} {training_rows.shape}, but "
+            f"there are {n_points} points, with an int32 each."
         )
 
 

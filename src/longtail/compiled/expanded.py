@@ -68,6 +68,7 @@ def expanded(compiled: CompiledScorer) -> BlendedScorer:
         popular=parts.popular,
         n_labels=len(parts.commonness),
         sizes=compiled.sizes,
+        training_rows=compiled.training_rows,
     )
     first, *others = parts.heads
     heads = [LabelHead.of_search(search, first.bias, float(first.scale))]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 import numpy as np
 
-from longtail.blend.candidates import SearchSizes
+from longtail.blend.candidates import SearchSizes, known_row
 from longtail.blend.relations import RelationSizes
 from longtail.blend.score_network import count_sources
-from longtail.compiled.checks import check_answerer, check_search_sizes
+from longtail.compiled.checks import check_answerer, check_search_sizes, check_training_rows
 from longtail.compiled.layout import laid_out, network_laid_out
 from longtail.compiled.parts import answerer_from, arrays_of, dimension_of, most_frequent
 from longtail.compiled.scratch import count_places, log_ranks_of, new_scratch
@@ -44,6 +44,7 @@ __all__ = ["CompiledScorer", "StorageType", "as_storage"]
 
 MOST_HEADS = 3  # what was trained, the means of labels' points, and the labels' texts
 NOT_RELATED = RelationSizes(n_likely=0, n_matches=0, n_linked=0)
+_TRAINING_ROWS = "points_index/training_rows"  # not there in a model of an earlier version
 StorageType = Literal["float32", "float16", "int8"]
 
 
@@ -59,6 +60,8 @@ class CompiledScorer:
     sizes : SearchSizes
     related : RelationSizes
         All 0 where labels have no texts.
+    training_rows : int32 (n_points,) or None
+        See `CandidateSearch`: no answer depends on them.
 
     Examples
     --------
@@ -72,11 +75,19 @@ class CompiledScorer:
     [[0, 1], [-1, -1]]
     """
 
-    def __init__(self, parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> None:
+    def __init__(
+        self,
+        parts: Answerer,
+        sizes: SearchSizes,
+        related: RelationSizes,
+        training_rows: Ids | None = None,
+    ) -> None:
         check_answerer(parts)
+        check_training_rows(training_rows, len(parts.point_starts) - 1)
         self.parts = parts
         self.sizes = sizes
         self.related = related
+        self.training_rows = training_rows
         self._model = _handle_of(parts)
         self._spares: Spares[Any] = Spares()
         self._wider: tuple[bytes, CompiledScorer] | None = None
@@ -118,7 +129,7 @@ class CompiledScorer:
         related = NOT_RELATED if scorer.relations is None else scorer.relations.sizes
         tokens = scorer.encoder.stored(store)
         parts = laid_out(scorer, tokens, store, related, steps, is_last=is_last)
-        return cls(parts, scorer.search.sizes, related)
+        return cls(parts, scorer.search.sizes, related, scorer.search.training_rows)
 
     @property
     def storage(self) -> StorageType:
@@ -244,6 +255,10 @@ class CompiledScorer:
         of_point = labels[first:after]
         return of_point if is_within(of_point, 0, self.n_labels) else of_point[:0]
 
+    def training_row_of(self, point: int) -> int | None:
+        """See `KnowsPoints`."""
+        return known_row(self.training_rows, point)
+
     def with_network(self, network: ScoreNetwork) -> CompiledScorer:
         """Return the same model, on the same tables, that blends scores by another network.
 
@@ -266,7 +281,8 @@ class CompiledScorer:
 
     def _with(self, **changed: Any) -> CompiledScorer:
         """Return a model on the same tables, some of whose small parts are others."""
-        other = CompiledScorer(self.parts._replace(**changed), self.sizes, self.related)
+        parts = self.parts._replace(**changed)
+        other = CompiledScorer(parts, self.sizes, self.related, self.training_rows)
         other._n_places = self._n_places
         return other
 
@@ -301,7 +317,8 @@ class CompiledScorer:
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `longtail.scorers.protocols.Scorer.to_arrays`."""
-        return arrays_of(self.parts)
+        rows = {} if self.training_rows is None else {_TRAINING_ROWS: self.training_rows}
+        return arrays_of(self.parts) | rows
 
     def config(self) -> dict[str, Any]:
         """See `longtail.scorers.protocols.Scorer.config`."""
@@ -326,7 +343,8 @@ class CompiledScorer:
         parts = answerer_from(arrays, scales, further, has_relations=config["has_relations"])
         sizes, related = SearchSizes(**config["sizes"]), RelationSizes(**config["related"])
         check_search_sizes(sizes, related)
-        return cls(parts, sizes, related)
+        rows: Any = arrays.get(_TRAINING_ROWS)  # which is checked
+        return cls(parts, sizes, related, rows)
 
 
 def as_storage(name: str) -> StorageType:

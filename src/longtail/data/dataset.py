@@ -53,6 +53,9 @@ class Dataset:
         One where a point has a label; sorted indices, no repeats. Rows may be empty.
     label_space : LabelSpace
         The labels' names and texts.
+    rows : int (n_points,) or None
+        Which points, from 0, of what was read or passed these are; None for all of it, in order.
+        What is saved or written is read again as data of its own.
 
     Raises
     ------
@@ -79,6 +82,7 @@ class Dataset:
     features: csr_array | None
     labels: csr_array
     label_space: LabelSpace
+    rows: NDArray[np.integer] | None = None
 
     def __post_init__(self) -> None:
         if (self.texts is None) == (self.features is None):
@@ -88,6 +92,8 @@ class Dataset:
             if matrix is not None:
                 _check_matrix(name, matrix)
         n_points = len(self.texts or ()) if self.features is None else self.features.shape[0]
+        if self.rows is not None and np.shape(self.rows) != (n_points,):
+            raise InputError(f"`rows` must be {n_points} numbers, got {np.shape(self.rows)}.")
         if self.labels.shape != (n_points, self.label_space.n_labels):
             raise InputError(
                 f"`labels` has the shape {self.labels.shape}, but there are {n_points} points and "
@@ -339,6 +345,7 @@ class Dataset:
             None if self.features is None else self.features[chosen],
             self.labels[chosen],
             self.label_space,
+            chosen if self.rows is None else self.rows[chosen],
         )
 
     def relabelled(self, known: LabelSpace) -> Dataset:
@@ -373,7 +380,7 @@ class Dataset:
         moved = csr_array((labels.data, columns, labels.indptr), shape=shape)
         moved.sum_duplicates()
         moved.data[:] = 1
-        return Dataset(self.texts, self.features, moved, space)
+        return Dataset(self.texts, self.features, moved, space, self.rows)
 
     def label_lists(self) -> Iterator[list[int]]:
         """Yield each point's label ids, in ascending order."""

@@ -81,7 +81,7 @@ def joined_points(
         "its text has as often."
     )
     some = dataset.take(first_rows)
-    joined = Dataset(some.texts, some.features, labels, dataset.label_space)
+    joined = Dataset(some.texts, some.features, labels, dataset.label_space, some.rows)
     if pairs is None:
         return joined, None
     every = np.arange(len(text_of))

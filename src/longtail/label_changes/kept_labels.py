@@ -81,10 +81,8 @@ def _kept_search(
     label_of_row = new_ids[search.label_of_row]
     rows = np.flatnonzero(label_of_row >= 0)
     starts, labels, _ = _mapped(search.label_starts, search.label_ids, None, new_ids)
-    has_labels, sizes = (
-        np.diff(starts) > 0,
-        {"beam_size": search.sizes.beam_size, "n_threads": n_threads},
-    )
+    has_labels, training_rows = np.diff(starts) > 0, search.training_rows
+    sizes = {"beam_size": search.sizes.beam_size, "n_threads": n_threads}
     return replace(
         search,
         label_index=with_fewer_rows(
@@ -101,6 +99,7 @@ def _kept_search(
         label_ids=labels,
         popular=_filled(new_ids[search.popular], commonness, search.sizes.n_popular),
         n_labels=len(kept),
+        training_rows=None if training_rows is None else training_rows[has_labels],
     )
 
 

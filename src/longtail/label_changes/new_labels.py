@@ -321,6 +321,9 @@ def _longer_search(
             beam_size=search.sizes.beam_size,
             n_threads=n_threads,
         )
+    rows = search.training_rows
+    if rows is not None:  # the new points are none of those
+        rows = np.concatenate([rows, np.full(len(points), -1, np.int32)])
     known = np.flatnonzero(head.row_of_label >= 0)
     bias = head.bias_of_cosine()[known] if len(search_bias_of(search.label_index)) else None
     first = len(search.label_ids) + 1
@@ -339,6 +342,7 @@ def _longer_search(
         label_starts=np.concatenate([search.label_starts, first + np.arange(len(points))]),
         label_ids=np.concatenate([search.label_ids, search.n_labels + labels_of_points]),
         n_labels=search.n_labels + new.n,
+        training_rows=rows,
     )
 
 

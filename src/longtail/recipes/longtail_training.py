@@ -173,6 +173,7 @@ class LongtailTraining:
             n_asked=n_asked,
             bias=space.heads[0].bias_of_cosine(),
             in_place=True,  # nobody asks for the space's points any more
+            training_rows=data.rows,
         )
         first, *others = space.heads
         usual = TAIL_WITHOUT_TEXTS if data.label_features is None else TAIL_WITH_TEXTS

@@ -173,7 +173,7 @@ class NGAMETraining:
     ) -> Blend:
         """Let all labels be found, and train the linear classifiers."""
         with self.run.stage("search"):
-            blend = self._untaught(modules, data.labels, relations)
+            blend = self._untaught(modules, data, relations)
         if not self.settings.linear:
             return blend
         with self.run.stage("linear"):
@@ -181,12 +181,13 @@ class NGAMETraining:
             return replace(blend, linear=linear, is_read=is_read)
 
     def _untaught(
-        self, modules: LearntModules, labels: csr_array, relations: LabelRelations | None
+        self, modules: LearntModules, data: TrainingData, relations: LabelRelations | None
     ) -> Blend:
         """Return a search and what it finds is scored by; the network is yet to come."""
         vectors, *others = modules.heads()
-        sizes = self.settings.candidate_sizes()
-        search = search_labels(vectors, modules.encoded.points, labels, sizes, self.run)
+        labels, sizes = data.labels, self.settings.candidate_sizes()
+        points = modules.encoded.points
+        search = search_labels(vectors, points, labels, sizes, self.run, data.rows)
         no_bias = np.zeros(len(vectors), np.float32)
         heads = [LabelHead.of_search(search, no_bias, SCALE)]
         heads += [LabelHead.of(head, no_bias, SCALE) for head in others]

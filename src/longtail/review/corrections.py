@@ -40,7 +40,7 @@ def corrected(dataset: Dataset, missing: Findings, doubtful: Findings) -> Datase
     shape = dataset.labels.shape
     labels = binary(dataset.labels + _pairs(missing, shape))
     labels = binary(labels - labels.multiply(_pairs(doubtful, shape)))
-    return Dataset(dataset.texts, dataset.features, labels, dataset.label_space)
+    return Dataset(dataset.texts, dataset.features, labels, dataset.label_space, dataset.rows)
 
 
 def _pairs(findings: Findings, shape: tuple[int, int]) -> csr_array:

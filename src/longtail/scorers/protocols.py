@@ -71,3 +71,7 @@ class KnowsPoints(Protocol):
     def labels_of_point(self, row: int) -> NDArray[np.int32]:
         """Return the labels of a training point."""
         ...
+
+    def training_row_of(self, point: int) -> int | None:
+        """Return which row of the training data, from 0, a point is; None where nobody knows."""
+        ...

@@ -310,9 +310,16 @@ def recall_of_nearest(
 
 
 def search_labels(
-    vectors: Floats, points: Floats, labels: csr_array, sizes: SearchSizes, run: TrainingRun
+    vectors: Floats,
+    points: Floats,
+    labels: csr_array,
+    sizes: SearchSizes,
+    run: TrainingRun,
+    training_rows: NDArray[np.integer] | None = None,
 ) -> CandidateSearch:
     """Return a search over label vectors, and over training points where `sizes` wants any.
+
+    `training_rows` are those of the points, if anybody will be told of them.
 
     Examples
     --------
@@ -337,6 +344,7 @@ def search_labels(
         sizes=sizes,
         seed=run.seed_for("search"),
         n_threads=run.n_threads,
+        training_rows=None if training_rows is None else training_rows[some],
     )
     return replace(search, popular=popular_labels(labels, sizes.n_popular))
 

@@ -69,6 +69,8 @@ class TrainingData(NamedTuple):
     to_learn : csr_array of float32 (n_points, n_features) or None
         Of held-out points whose `features` are those of texts to come: their own, with the tokens
         that these would lack.
+    rows : int (n_points,) or None
+        Which points of what the user passed these are; None where nobody will ask.
 
     Examples
     --------
@@ -99,6 +101,7 @@ class TrainingData(NamedTuple):
     in_part: TrainingData | None = None
     directions: DirectionsOfFile | None = None
     to_learn: csr_array | None = None
+    rows: NDArray[np.integer] | None = None
 
     def bags(self) -> Bags:
         """Return the points as a scorer takes them."""
@@ -169,6 +172,7 @@ class TrainingData(NamedTuple):
             set_aside=None if pairs is None else pairs[rows],
             unlabelled=None,
             to_learn=None if to_learn is None else rows_of(to_learn, rows, n_threads),
+            rows=None if self.rows is None else self.rows[rows],
         )
 
     def with_points_of(self, other: TrainingData) -> TrainingData:
@@ -184,6 +188,7 @@ class TrainingData(NamedTuple):
             texts=_both(self.texts, other.texts),
             set_aside=None if own is None or others is None else vstack([own, others]).tocsr(),
             to_learn=None,
+            rows=_both(self.rows, other.rows),
         )
 
 
