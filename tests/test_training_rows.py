@@ -135,12 +135,15 @@ def test_a_model_of_before_has_no_rows(trained, of_before, capsys):
     assert "\trow" not in out
 
 
-@pytest.mark.parametrize("dtype", [np.int32, np.float32])
-def test_rows_of_other_points_are_refused(trained, tmp_path, dtype):
+@pytest.mark.parametrize(
+    ("n_missing", "dtype", "said"),
+    [(1, np.int32, "but the model keeps"), (0, np.float32, "is float32 of 1 dimensions")],
+)
+def test_rows_of_other_points_are_refused(trained, tmp_path, n_missing, dtype, said):
     trained.save(tmp_path / "model")
-    n_rows = len(trained.scorer.training_rows) - (dtype is np.int32)
-    folder = changed(tmp_path / "model", tmp_path / "other", np.zeros(n_rows, dtype))
-    with pytest.raises(ModelFolderError, match="rows of the training data are"):
+    rows = np.zeros(len(trained.scorer.training_rows) - n_missing, dtype)
+    folder = changed(tmp_path / "model", tmp_path / "other", rows)
+    with pytest.raises(ModelFolderError, match=said):
         longtail.load(folder)
 
 

@@ -90,14 +90,12 @@ def check_training_rows(training_rows: NDArray[np.generic] | None, n_points: int
     >>> check_training_rows(np.array([4], np.int32), 2)
     Traceback (most recent call last):
         ...
-    longtail.errors.InputError: The rows of the training data are int32 (1,), but there are 2 ...
+    longtail.errors.InputError: 1 point has a row of the training data, but the model keeps 2.
     """
-    if training_rows is None:
-        return
-    if training_rows.dtype != np.int32 or training_rows.shape != (n_points,):
+    if training_rows is not None and len(training_rows) != n_points:
+        have = "point has a row" if len(training_rows) == 1 else "points have rows"
         raise InputError(
-            f"The rows of the training data are {training_rows.dtype} {training_rows.shape}, but "
-            f"there are {n_points} points, with an int32 each."
+            f"{len(training_rows):,} {have} of the training data, but the model keeps {n_points:,}."
         )
 
 

@@ -26,7 +26,17 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["answerer_from", "arrays_of", "dimension_of", "most_frequent", "no_ids"]
+__all__ = [
+    "TRAINING_ROWS",
+    "answerer_from",
+    "arrays_of",
+    "dimension_of",
+    "most_frequent",
+    "no_ids",
+    "training_rows_from",
+]
+
+TRAINING_ROWS = "points_index/training_rows"  # beside the arrays of all that an answer reads
 
 MOST_FREQUENT = 10_000  # labels that an answer is filled up with, and so the most that it has
 
@@ -242,6 +252,21 @@ def answerer_from(
         tail_weights=of.floats("labels/tail_weights"),
         network=of.network(),
     )
+
+
+def training_rows_from(arrays: Arrays) -> Ids | None:
+    """Return which row of the training data each point is; None of a model of an earlier version.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.compiled.parts import TRAINING_ROWS, training_rows_from
+    >>> training_rows_from({TRAINING_ROWS: np.array([4, 2], np.int32)}).tolist()
+    [4, 2]
+    >>> training_rows_from({}) is None
+    True
+    """
+    return _Reader(arrays).ids(TRAINING_ROWS) if TRAINING_ROWS in arrays else None
 
 
 def no_ids() -> Ids:

@@ -13,7 +13,14 @@ from longtail.blend.relations import RelationSizes
 from longtail.blend.score_network import count_sources
 from longtail.compiled.checks import check_answerer, check_search_sizes, check_training_rows
 from longtail.compiled.layout import laid_out, network_laid_out
-from longtail.compiled.parts import answerer_from, arrays_of, dimension_of, most_frequent
+from longtail.compiled.parts import (
+    TRAINING_ROWS,
+    answerer_from,
+    arrays_of,
+    dimension_of,
+    most_frequent,
+    training_rows_from,
+)
 from longtail.compiled.scratch import count_places, log_ranks_of, new_scratch
 from longtail.data.csr import is_within
 from longtail.errors import require_one_of
@@ -44,7 +51,6 @@ __all__ = ["CompiledScorer", "StorageType", "as_storage"]
 
 MOST_HEADS = 3  # what was trained, the means of labels' points, and the labels' texts
 NOT_RELATED = RelationSizes(n_likely=0, n_matches=0, n_linked=0)
-_TRAINING_ROWS = "points_index/training_rows"  # not there in a model of an earlier version
 StorageType = Literal["float32", "float16", "int8"]
 
 
@@ -317,7 +323,7 @@ class CompiledScorer:
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `longtail.scorers.protocols.Scorer.to_arrays`."""
-        rows = {} if self.training_rows is None else {_TRAINING_ROWS: self.training_rows}
+        rows = {} if self.training_rows is None else {TRAINING_ROWS: self.training_rows}
         return arrays_of(self.parts) | rows
 
     def config(self) -> dict[str, Any]:
@@ -343,8 +349,7 @@ class CompiledScorer:
         parts = answerer_from(arrays, scales, further, has_relations=config["has_relations"])
         sizes, related = SearchSizes(**config["sizes"]), RelationSizes(**config["related"])
         check_search_sizes(sizes, related)
-        rows: Any = arrays.get(_TRAINING_ROWS)  # which is checked
-        return cls(parts, sizes, related, rows)
+        return cls(parts, sizes, related, training_rows_from(arrays))
 
 
 def as_storage(name: str) -> StorageType:
