@@ -127,7 +127,7 @@ def _data_of(
         label_texts=None if label_features is None else reads.texts(of_labels),
         set_aside=set_aside,
         directions=directions,
-        rows=np.arange(dataset.n_points) if dataset.rows is None else dataset.rows,
+        rows=np.arange(dataset.n_points, dtype=np.int32) if dataset.rows is None else dataset.rows,
     )
 
 
