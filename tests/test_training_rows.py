@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -75,7 +77,9 @@ def test_a_compressed_model_knows_its_rows(trained, storage):
 
 def test_a_saved_model_knows_its_rows(trained, tmp_path):
     trained.save(tmp_path / "model")
-    check_rows(longtail.load(tmp_path / "model"))
+    loaded = longtail.load(tmp_path / "model")
+    check_rows(loaded)
+    check_rows(pickle.loads(pickle.dumps(loaded)))  # noqa: S301 - our own
 
 
 def test_a_model_with_other_labels_knows_its_rows(trained):
