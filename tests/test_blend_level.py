@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -131,3 +133,18 @@ def test_what_views_of_a_point_tell_is_added_to_all_its_candidates(weights):
     added = np.where(real, scores, np.nan) - np.where(real, plain, np.nan)
     assert np.nanmax(np.ptp(added[real.all(axis=1)], axis=1)) < 1e-3
     assert np.ptp(np.nanmean(added, axis=1)) > 0.5
+
+
+def test_points_that_are_nearly_training_points_are_sure_beyond_a_straight_line():
+    """Whether the best is right does not depend on nearness, but is sure where that is 0.9."""
+    evidence, _, _ = told_by_the_point(4000)
+    random = np.random.default_rng(2)
+    near = random.uniform(0.2, 1, len(evidence.labels)).astype(np.float32)
+    best = np.where(evidence.labels >= 0, evidence.values[:, 1], -np.inf).argmax(axis=1)
+    is_right = (random.random(len(near)) < 0.5) | (near > 0.9)
+    is_true = (np.arange(6) == best[:, None]) & is_right[:, None]
+    evidence = replace(evidence, nearness=near)
+    first = levelled(ScoreNetwork.of_weights([0, 1]), evidence, is_true).scores(evidence).max(1)
+    bins = [(0.2, 0.5), (0.5, 0.88), (0.97, 1)]
+    said = [first[(near >= low) & (near <= high)].mean() for low, high in bins]
+    assert said[2] - said[1] > 3 * abs(said[1] - said[0])

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NetworkTraining", "Taught"]
 
-N_ADDED = 2  # units of a layer by which `levelled` adds what views of a point tell
+N_ADDED = 3  # units of a layer by which `levelled` adds what views of a point tell
 BESIDE = 0.5  # how much of the sum is there while the network learns
 # A network that learns from all points tells more than those of a trial, which have half of them.
 POWER_OF_SHARE = 0.5

@@ -296,6 +296,30 @@ class ScoreNetwork:
         layers = {"matrix1": weights[:, np.newaxis] * both, "matrix2": np.eye(2, dtype=np.float32)}
         return self.plus(replace(self, **layers, bias1=none, bias2=none, last=both))
 
+    def adding_above(self, column: int, least: float, weight: float) -> ScoreNetwork:
+        """Return the network that also adds so many times how far a view is above `least`.
+
+        The view is centred, scaled and cut before, as in `as_seen`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.blend.evidence import Evidence
+        >>> from longtail.blend.score_network import ScoreNetwork
+        >>> labels, none = np.array([[2, 0]], np.int32), np.zeros(3, np.float32)
+        >>> evidence = Evidence(labels, np.array([[[1, 3]]], np.float32), none[:1], none)
+        >>> network = ScoreNetwork.of_source(0, n_sources=1)  # how far behind, in tenths
+        >>> network.adding_above(1, least=-0.15, weight=20).scores(evidence).tolist()
+        [[-2.0, 3.0]]
+        """
+        none, one = np.zeros(1, np.float32), np.ones((1, 1), np.float32)
+        to_unit = np.zeros((len(self.centre), 1), np.float32)
+        to_unit[column] = 1
+        bias, last = np.array([-least], np.float32), np.array([weight], np.float32)
+        return self.plus(
+            replace(self, matrix1=to_unit, bias1=bias, matrix2=one, bias2=none, last=last)
+        )
+
     def check_sources(self, n_sources: int) -> None:
         """Raise InputError unless the network was learnt from so many sources."""
         if len(self.centre) != n_sources * N_VIEWS + N_CONTEXT_VIEWS:
