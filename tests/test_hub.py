@@ -14,7 +14,6 @@ import pytest
 
 import longtail
 from command_line import refused, run, write_lines
-from longtail.cli import main
 from longtail.costs.transformer import layers_and_width_of
 from longtail.errors import InputError, MissingExtraError
 from longtail.estimators.limits import check_settings
@@ -204,9 +203,11 @@ class TestAskedFor:
         assert run(capsys, *command, "--download")[0] == 0
         assert len(fetched.asked) == 2
 
-    def test_folders_and_bags_need_no_hub(self, folder, fetched, tmp_path):
+    def test_folders_and_bags_need_no_hub(self, folder, fetched, tmp_path, capsys):
         check_settings(XTransformer(encoder=str(folder)))
-        assert main(self.train(tmp_path, "epochs=1", "--download")) == 0
+        code, _, said = run(capsys, *self.train(tmp_path, "epochs=1", "--download"))
+        assert code == 0
+        assert "--download fetches transformers, and this recipe reads none" in said
         assert not fetched.asked
         assert download_transformer(folder) == folder
 

@@ -236,9 +236,13 @@ def _download_for(estimator: LabelEstimator) -> None:
     """Fetch the transformers that a recipe reads, unless they are here."""
     from longtail.features.hub import download_transformer  # noqa: PLC0415 - for this alone
 
+    names: list[str] = []
     if isinstance(estimator, _ReadsTransformers):
-        for name in estimator.transformer_names():
-            download_transformer(name)
+        names += estimator.transformer_names()
+    if not names:
+        notice("--download fetches transformers, and this recipe reads none as it is set.")
+    for name in names:
+        download_transformer(name)
 
 
 def option_hint(option: str, words: Sequence[str]) -> str:
