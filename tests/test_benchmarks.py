@@ -293,8 +293,10 @@ def test_recipes_beside_each_other(monkeypatch, capsys, data):
     assert all(float(row[2]) > 90 for row in rows_in(out))
 
 
-def test_parts_of_a_recipe(monkeypatch, capsys, data):
-    places = (data / "train.jsonl.gz", data / "test.jsonl.gz", "--labels", data / "labels.txt.gz")
+@pytest.mark.parametrize("test", [["test.jsonl.gz"], []])
+def test_parts_of_a_recipe(test, monkeypatch, capsys, data):
+    asked = [data / name for name in test]
+    places = (data / "train.jsonl.gz", *asked, "--labels", data / "labels.txt.gz")
     names = ["in one epoch", "without near points"]
     code, out, _ = told_by(
         "benchmarks.ablation", monkeypatch, capsys, *places, "--variants", *names
@@ -302,6 +304,13 @@ def test_parts_of_a_recipe(monkeypatch, capsys, data):
     assert code == 0
     assert [row[0] for row in rows_in(out)] == names
     assert all(float(row[1]) > 60 for row in rows_in(out))
+
+
+def test_a_test_set_leaves_no_tenth_to_ask(monkeypatch, capsys, data):
+    asked = (data / "train.jsonl.gz", data / "test.jsonl.gz", "--known-labels")
+    code, _, error = told_by("benchmarks.ablation", monkeypatch, capsys, *asked)
+    assert code == 2
+    assert error.startswith("error: --points and --known-labels belong to the tenth")
 
 
 def test_all_variants_are_settings_that_a_recipe_can_have():
