@@ -16,7 +16,7 @@ from longtail.compiled.parts import MOST_FREQUENT
 from longtail.data.bags import Bags
 from longtail.data.blocks import is_one_text
 from longtail.data.from_python import ADVICE, texts_from
-from longtail.data.given_bags import checked_bags
+from longtail.data.given_bags import checked_bags, checked_features
 from longtail.data.point_input import PointInput
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, interruptible
@@ -315,7 +315,7 @@ class Predictor:
         if isinstance(X, Bags):
             return checked_bags(X, self.reads, self.n_features)
         if self.vectorizer is None:
-            return Bags.of(self._checked_features(X))
+            return Bags.of(checked_features(X, self.reads, self.n_features))
         if hasattr(X, "shape") and len(X.shape) > 1:
             raise InputError(f"This model was trained on texts, but was given a table. {ADVICE}")
         if is_one_text(X):
@@ -415,6 +415,27 @@ class Predictor:
         """
         return self.with_scorer(compressed(self.scorer, storage))
 
+    def with_exact_search(self) -> Predictor:
+        """Return the same model comparing each point with all labels, where it walked their graph.
+
+        It finds 99.9 % of the nearest labels where the walk finds 99, in more time: see "Exact
+        search" in docs/serving.md. Saved, it stays so, until labels come or go.
+
+        Raises
+        ------
+        InputError
+            If the model is of another recipe than the default one, DEXA, NGAME and SiameseXML, or
+            has a transformer or an `energy_reranker`.
+        """
+        scorer = compiled_of(self.scorer)
+        if scorer is None:
+            raise InputError(
+                "Exact search takes the place of a walk along a graph of labels, which models of "
+                "the default recipe, dexa, ngame and siamesexml take, without a transformer and "
+                "without an `energy_reranker`. This is another model. Use it as it is."
+            )
+        return self.with_scorer(scorer.with_exact_search())
+
     def with_scorer(self, scorer: Scorer, reads: PointInput | None = None) -> Predictor:
         """Return the same model answering by another scorer of the same points and labels."""
         return self.replaced(scorer=scorer, reads=reads or self.reads)
@@ -444,24 +465,6 @@ class Predictor:
     def from_folder(cls, folder: ModelFolder) -> Predictor:
         """Make a predictor on the memory-mapped arrays of a folder; see `load`."""
         return cls(**parts_in(folder))
-
-    def _checked_features(self, X: Any) -> csr_array:
-        """Return unit rows as wide as the model, or raise InputError."""
-        n_dimensions = 4 if self.reads.image_shape else 2
-        is_table = isinstance(X, list) and bool(X) and isinstance(X[0], list | tuple | np.ndarray)
-        is_flat = isinstance(X, TextColumn) or (isinstance(X, list) and not is_table)
-        if is_flat or getattr(X, "ndim", 2) not in {2, n_dimensions}:
-            raise InputError(
-                "This model was trained on ready-made features, but it was given texts or a single "
-                f"row. Reshape your data to a matrix with {self.n_features} columns."
-            )
-        features = self.reads.matrix(X)
-        if features.shape[1] != self.n_features:
-            raise InputError(
-                f"X has {features.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features} features as input: those that the model was trained on."
-            )
-        return self.reads.rows(features)
 
 
 def load(path: str | Path, *, verify: bool = False) -> Predictor:

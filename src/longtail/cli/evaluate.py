@@ -16,6 +16,7 @@ import numpy as np
 
 from longtail.amounts import counted
 from longtail.cli.evaluation_report import write_evaluation_report
+from longtail.cli.exact_search import add_exact_search, asked_model
 from longtail.cli.files import check_inputs, check_output, is_stdout, write_json
 from longtail.cli.labelled_points import (
     add_test_arguments,
@@ -55,7 +56,7 @@ from longtail.metrics import (
 from longtail.metrics.hits import USUAL_PLACES, USUAL_RECALL_PLACES, deepest_place
 from longtail.metrics.propensity import USUAL_PROPENSITY, inverse_propensities
 from longtail.model_folder import ModelFolder
-from longtail.predictor import LARGEST_K, Predictor, load
+from longtail.predictor import LARGEST_K, load
 from longtail.progress import bar
 from longtail.report.charts import check_matplotlib
 
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from longtail.data.dataset import Dataset
     from longtail.metrics import Difference
     from longtail.metrics.hits import Floats, Integers
+    from longtail.predictor import Predictor
 
 __all__ = ["add_arguments", "run_command"]
 
@@ -135,6 +137,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="show precision, recall and F1 of the labels of at least some probabilities, to "
         "choose the --threshold of `predict` by; its --top-k is 5 if nothing is said",
     )
+    add_exact_search(parser)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -146,7 +149,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.report is not None:
         _check_report(arguments)
     folder = ModelFolder.open(arguments.model)
-    model = Predictor.from_folder(folder)
+    model = asked_model(folder, arguments)
     other = None if arguments.against is None else load(arguments.against)
     given = points_as_given(model, arguments)
     if other is not None:

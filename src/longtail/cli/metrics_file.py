@@ -68,6 +68,7 @@ def what_was_measured(
         "propensity": list(arguments.propensity),
         "filter": arguments.filter,
         "against_model": arguments.against,
+        "exact_search": arguments.exact_search or None,
     }
     return {key: value for key, value in told.items() if value is not None}
 

@@ -17,6 +17,7 @@ from longtail.cli.answer_formats import (
     write_scores,
 )
 from longtail.cli.answer_output import digest_of, opened
+from longtail.cli.exact_search import add_exact_search, asked_model
 from longtail.cli.files import check_inputs, check_output, is_stdout
 from longtail.cli.near_names import names_in_file
 from longtail.cli.notices import notice
@@ -30,7 +31,7 @@ from longtail.data.line_kinds import PLAIN
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, source_name
 from longtail.model_folder import ModelFolder
-from longtail.predictor import LARGEST_K, Predictor
+from longtail.predictor import LARGEST_K
 from longtail.progress import bar
 from longtail.restriction import Restriction, check_threshold
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from longtail.data.columns import Columns
     from longtail.data.kept_columns import Value
     from longtail.explain import NearPoint
+    from longtail.predictor import Predictor
 
 __all__ = ["add_arguments", "run_command"]
 
@@ -94,6 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--explain", action="store_true", help="of --text: show the words that moved each label"
     )
+    add_exact_search(parser)
     parser.add_argument(
         "--format", choices=[PLAIN, *FORMATS], help="of FILE; guessed from its name and first lines"
     )
@@ -114,7 +117,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     _check_options(arguments)
     check_inputs(arguments.file, arguments.allowed, arguments.masked)
     folder = ModelFolder.open(arguments.model)
-    model = Predictor.from_folder(folder)
+    model = asked_model(folder, arguments)
     if arguments.text is not None:
         _answer_text(model, arguments)
     else:
@@ -247,6 +250,8 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace, checksum: str)
         counts = _write_scores(answered(blocks), model, arguments)
     else:
         settings = _identifying(allowed, masked, columns, kept) | {"model": checksum}
+        if arguments.exact_search:
+            settings["exact_search"] = "yes"
         counts = _write_lines(answered, blocks, model, arguments, settings, kept)
     _say_how_many(arguments, *counts)
 

@@ -14,7 +14,7 @@ from longtail.index.graph import GraphIndex
 from longtail.index.stored import search_bias_of
 from longtail.kernels.answer_parts import Answerer, Head
 from longtail.kernels.arrays import read_only
-from longtail.kernels.coded_graph import NO_CODES, CodedGraph
+from longtail.kernels.coded_graph import NO_BIAS, NO_CODES, CodedGraph
 from longtail.kernels.label_links import Relations
 from longtail.kernels.packed_codes import pack_rows
 from longtail.kernels.sparse_lookup import SplitRows
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["laid_out", "network_laid_out"]
+__all__ = ["laid_out", "network_laid_out", "without_edges"]
 
 
 def laid_out(
@@ -145,6 +145,27 @@ def _graph(
         bias=bias,
         entry_codes=read_only(codes[looked_at], np.uint8) if len(looked_at) else NO_CODES,
         entry_bias=read_only(some_of(bias, looked_at), np.float32),
+    )
+
+
+def without_edges(graph: CodedGraph) -> CodedGraph:
+    """Return a graph as an index without edges, which is scanned: all its nodes are entries.
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.compiled.layout import without_edges
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> model = LongtailClassifier().fit(texts, labels).predictor_
+    >>> without_edges(model.scorer.parts.points).entries.tolist()
+    [0, 1]
+    """
+    every = np.arange(len(graph.codes), dtype=np.int32)
+    return graph._replace(
+        neighbours=packed_neighbours(np.empty((len(every), 0), np.int32)),
+        entries=read_only(every, np.int32),
+        entry_codes=NO_CODES,
+        entry_bias=NO_BIAS,
     )
 
 

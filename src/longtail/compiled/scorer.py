@@ -12,7 +12,7 @@ from longtail.blend.candidates import SearchSizes, known_row
 from longtail.blend.relations import RelationSizes
 from longtail.blend.score_network import count_sources
 from longtail.compiled.checks import check_answerer, check_search_sizes, check_training_rows
-from longtail.compiled.layout import laid_out, network_laid_out
+from longtail.compiled.layout import laid_out, network_laid_out, without_edges
 from longtail.compiled.parts import (
     TRAINING_ROWS,
     answerer_from,
@@ -284,6 +284,13 @@ class CompiledScorer:
         """
         further, of_texts = np.float32(scale), np.float32(text_scale)
         return self._with(further_scale=further, further_text_scale=of_texts)
+
+    def with_exact_search(self) -> CompiledScorer:
+        """Return the same model, on the same tables, that compares each point with all labels.
+
+        By their codes, then the best half as many again as are wanted by their vectors.
+        """
+        return self._with(labels=without_edges(self.parts.labels))
 
     def _with(self, **changed: Any) -> CompiledScorer:
         """Return a model on the same tables, some of whose small parts are others."""

@@ -1,19 +1,22 @@
-"""Bags that a user gives in place of points: whether they are of the model that is asked."""
+"""Bags and rows that a user gives: whether they are of the model that is asked."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from longtail.data.point_input import InputKind
+from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from longtail.data.bags import Bags
     from longtail.data.point_input import PointInput
 
-__all__ = ["checked_bags"]
+__all__ = ["checked_bags", "checked_features"]
 
 ADVICE = "Pass what `bags` of this very model makes of the points, or the points themselves."
 
@@ -75,3 +78,43 @@ def checked_bags(bags: Bags, reads: PointInput, n_features: int) -> Bags:
                 f"This model reads the {kind.value} of each point, which these bags lack. {ADVICE}"
             )
     return bags
+
+
+def checked_features(X: Any, reads: PointInput, n_features: int) -> csr_array:
+    """Return unit rows, if they are as wide as a model of ready-made features.
+
+    Parameters
+    ----------
+    X : matrix (n, n_features), or images
+    reads : PointInput
+        What the model reads of a point.
+    n_features : int
+        Of the model.
+
+    Raises
+    ------
+    InputError
+        If they have another shape, or are texts.
+
+    Examples
+    --------
+    >>> from longtail.data.given_bags import checked_features
+    >>> from longtail.data.point_input import PointInput
+    >>> checked_features([[3.0, 4.0]], PointInput(), 2).toarray().round(1).tolist()
+    [[0.6, 0.8]]
+    """
+    n_dimensions = 4 if reads.image_shape else 2
+    is_table = isinstance(X, list) and bool(X) and isinstance(X[0], list | tuple | np.ndarray)
+    is_flat = isinstance(X, TextColumn) or (isinstance(X, list) and not is_table)
+    if is_flat or getattr(X, "ndim", 2) not in {2, n_dimensions}:
+        raise InputError(
+            "This model was trained on ready-made features, but it was given texts or a single "
+            f"row. Reshape your data to a matrix with {n_features} columns."
+        )
+    features = reads.matrix(X)
+    if features.shape[1] != n_features:
+        raise InputError(
+            f"X has {features.shape[1]} features, but Predictor is expecting {n_features} features "
+            "as input: those that the model was trained on."
+        )
+    return reads.rows(features)
