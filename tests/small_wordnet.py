@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.demo.data import wordnet
+
+# To read it takes a second: once for all tests of a process, none of which changes it.
+whole_wordnet = cache(wordnet)
 
 
 def cut(dataset, labels, n_points):
@@ -21,7 +26,7 @@ def cut(dataset, labels, n_points):
 
 def small_wordnet(n_train, n_test, n_labels=300):
     """Training and test points."""
-    train, test = wordnet()
+    train, test = whole_wordnet()
     counts = np.asarray(train.labels.sum(axis=0)).ravel()
     labels = np.sort(np.argsort(-counts, kind="stable")[:n_labels])
     return cut(train, labels, n_train), cut(test, labels, n_test)

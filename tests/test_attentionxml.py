@@ -166,7 +166,7 @@ def points():
     ("levels", "n_levels"),
     [
         ({}, 1),
-        ({"first_level": 8, "n_children": 2, "leaf_size": 3, "beam_size": 4}, 3),
+        ({**SHALLOW, "epochs": 3}, 3),
         pytest.param({"hidden_layers": (16,)}, 1, marks=pytest.mark.thorough),
         pytest.param(
             {"hidden_layers": (24, 16), "first_level": 8, "n_children": 4, "leaf_size": 5},
@@ -181,7 +181,8 @@ def points():
 def test_learns_and_comes_back(points, levels, n_levels, tmp_path):
     """The most frequent label has a P@1 of 4 % here."""
     texts, labels = points
-    model = AttentionXML(**SMALL, **levels, epochs=5, held_out=0).fit(texts[:1000], labels[:1000])
+    settings = {**SMALL, "epochs": 5, "held_out": 0, **levels}
+    model = AttentionXML(**settings).fit(texts[:1000], labels[:1000])
     assert len(model.predictor_.scorer.levels) == n_levels
     ids, _ = model.predict_topk(texts[1000:], 1)
     truth = csr_array(np.array(labels[1000:]) == np.arange(40)).astype(np.float32)
@@ -202,7 +203,8 @@ def test_learns_and_comes_back(points, levels, n_levels, tmp_path):
 def test_each_level_stops_by_held_out_points(points, levels, n_levels):
     texts, labels = points
     waiting = {"epochs": 60, "patience": 2, "warm_up": 0.05, "held_out": 0.2}
-    model = AttentionXML(**SMALL, **levels, **waiting).fit(texts[:1000], labels[:1000])
+    settings = {**SMALL, **levels, **waiting, "batch_size": 32}
+    model = AttentionXML(**settings).fit(texts[:1000], labels[:1000])
     by_stage = {}
     for entry in model.run_.history:
         by_stage.setdefault(entry["stage"], []).append(entry["quality"])

@@ -25,7 +25,7 @@ SMALL = ["--set", "dimension=16", "epochs=1"]
 @pytest.fixture(scope="module")
 def train(tmp_path_factory):
     """Some of the dictionary, as a file."""
-    dataset = small_wordnet(600, 1, n_labels=40)[0]
+    dataset = small_wordnet(300, 1, n_labels=40)[0]
     path = tmp_path_factory.mktemp("tune") / "train.jsonl"
     dataset.write(path)
     return str(path)
@@ -37,8 +37,8 @@ def test_tries_are_compared_and_the_best_can_be_trained(train, capsys):
     tries += ["--try", "dimension=48", "epochs=5", "n_near_points=none", "label_texts=true"]
     code, out, err = run(capsys, "tune", train, "--share", "0.4", *tries, *base)
     assert code == 0
-    assert "600 points, 40 labels" in err
-    assert "8 trainings on 360 points each; 240 others are asked." in err
+    assert "300 points, 40 labels" in err
+    assert "8 trainings on 180 points each; 120 others are asked." in err
     assert "2 of 8: recipe=parabel leaf_size=5" in err
     assert "6 of 8: recipe=parabel leaf_size=5" in err
     assert err.count("Training will take about") == 4
@@ -181,7 +181,7 @@ def test_where_no_point_has_a_label_that_is_said():
 
 
 def test_a_trial_measures_what_the_model_answers():
-    train, asked = small_wordnet(400, 100, n_labels=20)
+    train, asked = small_wordnet(200, 100, n_labels=20)
     estimator = LongtailClassifier(dimension=16, epochs=1, n_threads=1)
     found = trial(estimator, train, asked)
     assert not hasattr(estimator, "predictor_")  # one model in memory is enough
@@ -298,8 +298,8 @@ def test_numbers_for_a_program(train, capsys, tmp_path):
     choices = written.pop("choices")
     assert written == {
         "train": train,
-        "n_train": 480,
-        "n_asked": 120,
+        "n_train": 240,
+        "n_asked": 60,
         "share": 0.2,
         "seed": 7,
         "n_seeds": 2,

@@ -12,13 +12,13 @@ from longtail import Dataset
 from longtail.data.from_python import labels_from
 from longtail.data.text_column import TextColumn
 from longtail.demo import command
-from longtail.demo.data import wordnet
 from longtail.errors import InputError, ModelFolderError
+from small_wordnet import whole_wordnet
 
 
 @pytest.fixture(scope="module")
 def bundled():
-    return wordnet()
+    return whole_wordnet()
 
 
 def test_bundled_data_is_complete(bundled):

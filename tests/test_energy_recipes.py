@@ -220,7 +220,7 @@ class TestStages:
         (X, Y), _ = points
         settings = {**SMALL, "unary_epochs": 2, "energy_epochs": 2, "joint_epochs": 2}
         space = LabelSpace(3 * N_PAIRS)
-        data = Dataset(None, X.astype(np.float32), Y.astype(np.float32), space)
+        data = Dataset(None, X.astype(np.float32), Y.astype(np.float32), space).take(range(500))
         all_batches, left = Batches(), Batches()
         whole = ICNN(**settings).fit_dataset(data, callbacks=[all_batches])
 
@@ -303,7 +303,8 @@ def test_token_vectors_have_a_learning_rate_of_their_own(points):
 
 def test_icnn_has_one_answer_whatever_the_method(points):
     (X, Y), (X_test, _) = points
-    scorer = ICNN(**SMALL, unary_epochs=5, inference="bundle").fit(X, Y).predictor_.scorer
+    few_epochs = {"unary_epochs": 5, "energy_epochs": 2, "joint_epochs": 2}
+    scorer = ICNN(**SMALL, **few_epochs, inference="bundle").fit(X, Y).predictor_.scorer
     bags = Bags.of(X_test[:50])
     steps = replace(scorer, inference=EnergyInference(n_steps=800, step=0.05))
     answers = [own.relaxed_labels(bags) for own in (steps, scorer)]

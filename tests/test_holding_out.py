@@ -17,7 +17,6 @@ from longtail.data.rows import unit_rows
 from longtail.data.split import even_split, held_out_split
 from longtail.data.text_column import TextColumn
 from longtail.data.vectorizer import TextVectorizer
-from longtail.demo.data import wordnet
 from longtail.estimators.holding_out import (
     LEAST_HELD_OUT,
     are_even,
@@ -35,6 +34,7 @@ from longtail.estimators.vocabulary import known_and_encoded
 from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.training.run import TrainingData
+from small_wordnet import whole_wordnet
 
 
 def one_label_each(labels, n_labels=None):
@@ -285,7 +285,7 @@ def test_who_reads_no_label_texts_finds_no_label_by_its_text(settings, n_held_ou
 
 def reverse_dictionary(n_entries):
     """Explanations, and the words that they explain."""
-    entries = [text.split(" : ", 1) for text in wordnet()[0].texts[: 3 * n_entries]]
+    entries = [text.split(" : ", 1) for text in whole_wordnet()[0].texts[: 3 * n_entries]]
     found = {words: explanation for words, explanation in entries if explanation.count(" ") > 8}
     return dict(list(found.items())[:n_entries])
 

@@ -19,11 +19,11 @@ from numba.core import registry
 from numba.core.bytecode import FunctionIdentity
 
 from command_line import refused, run, write_lines
-from longtail.demo.data import wordnet
 from longtail.kernels import code_cache, jit
 from longtail.kernels.code_cache import code_folders, stamp_of
 from longtail.kernels.held_signals import signals_held_back
 from longtail.log import heard_by
+from small_wordnet import whole_wordnet
 
 
 @pytest.fixture
@@ -406,7 +406,7 @@ def test_after_compile_neither_training_nor_answers_compile_anything(tmp_path, c
 
 def few_of_wordnet(folder, n=4_000):
     """Write the first points of WordNet and the labels that they have, as ids; return both."""
-    train, _ = wordnet()
+    train, _ = whole_wordnet()
     few = train.take(range(n))
     used = np.unique(few.labels.indices)
     place = {label: row for row, label in enumerate(used.tolist())}

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import threading
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -158,30 +157,41 @@ def test_a_forked_process_has_helpers_of_its_own():
     child.join(timeout=30)
 
 
+@pytest.fixture(scope="module")
+def trees():
+    """Every file of the library as Python reads it, which takes a second."""
+    files = Path(longtail.__file__).parent.glob("**/*.py")
+    return {path: ast.parse(path.read_text("utf-8")) for path in files}
+
+
 def _is_compiled(node):
     """Whether a function is a kernel, or what numba takes for one in compiled code."""
     names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
     return any("kernel" in name or name in {"overload", "intrinsic"} for name in names)
 
 
-def _called_by_python(node):
-    """Names that the code below a node calls, but for that of compiled functions."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef) and any(map(_is_compiled, child.decorator_list)):
+def _called_by_python(tree):
+    """Names that the code of a file calls, but for that of compiled functions."""
+    called, left = set(), [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.FunctionDef) and any(map(_is_compiled, node.decorator_list)):
             continue
-        if isinstance(child, ast.Call) and isinstance(child.func, ast.Name):
-            yield child.func.id
-        yield from _called_by_python(child)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            called.add(node.func.id)
+        left.extend(ast.iter_child_nodes(node))
+    return called
 
 
-@cache
-def _inner_kernels(path):
-    """Names of the kernels of a file that Python must not call."""
-    return set(_names_of_inner_kernels(path))
+@pytest.fixture(scope="module")
+def called(trees):
+    """What Python calls in each file."""
+    return {path: _called_by_python(tree) for path, tree in trees.items()}
 
 
-def _names_of_inner_kernels(path):
-    for node in ast.parse(path.read_text("utf-8")).body:
+def _inner_kernels(tree):
+    """Yield names of the kernels of a file that Python must not call."""
+    for node in tree.body:
         if isinstance(node, ast.FunctionDef) and any(map(_is_compiled, node.decorator_list)):
             inner = any(
                 part.id == "inner_kernel"
@@ -192,11 +202,12 @@ def _names_of_inner_kernels(path):
                 yield node.name
 
 
-def test_python_calls_no_inner_kernel():
+def test_python_calls_no_inner_kernel(trees, called):
     """It would end the process: nothing is compiled that turns Python's arguments into theirs."""
     folder = Path(longtail.__file__).parent
-    for path in folder.glob("**/*.py"):
-        tree = ast.parse(path.read_text("utf-8"))
+    inner_kernels = {path: set(_inner_kernels(tree)) for path, tree in trees.items()}
+    assert sum(map(len, inner_kernels.values())) > 100
+    for path, tree in trees.items():
         imported = {
             alias.name: Path(folder, *node.module.split(".")[1:]).with_suffix(".py")
             for node in ast.walk(tree)
@@ -204,12 +215,10 @@ def test_python_calls_no_inner_kernel():
             and (node.module or "").startswith("longtail.kernels")
             for alias in node.names
         }
-        inner = _inner_kernels(path) | {
-            name
-            for name, source in imported.items()
-            if source.exists() and name in _inner_kernels(source)
+        inner = inner_kernels[path] | {
+            name for name, source in imported.items() if name in inner_kernels.get(source, ())
         }
-        assert not inner & set(_called_by_python(tree)), path
+        assert not inner & called[path], path
 
 
 def _loops_without_loops(node):
@@ -238,13 +247,10 @@ def _adds_up_while_writing(function):
     return False
 
 
-def test_loops_that_add_up_do_not_write():
+def test_loops_that_add_up_do_not_write(trees):
     """Else the last bit of a sum depends on where in memory its arrays lie: see `fast_kernel`."""
     functions = (
-        node
-        for path in Path(longtail.__file__).parent.glob("**/*.py")
-        for node in ast.parse(path.read_text("utf-8")).body
-        if isinstance(node, ast.FunctionDef)
+        node for tree in trees.values() for node in tree.body if isinstance(node, ast.FunctionDef)
     )
     fast = [
         function
@@ -256,30 +262,23 @@ def test_loops_that_add_up_do_not_write():
     assert {function.name for function in fast if _adds_up_while_writing(function)} == {"_step"}
 
 
-def _functions():
-    for path in Path(longtail.__file__).parent.glob("**/*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                yield node
-
-
-def test_no_kernel_hands_python_a_named_tuple():
+def test_no_kernel_hands_python_a_named_tuple(trees, called):
     """Ctrl-C at that moment would end the process: see `kernel`."""
-    classes = [node for node in _functions() if isinstance(node, ast.ClassDef)]
+    nodes = [node for tree in trees.values() for node in ast.walk(tree)]
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
     named = {
         node.name for node in classes if any("NamedTuple" in ast.unparse(b) for b in node.bases)
     }
     returning = {
         node.name
-        for node in _functions()
+        for node in nodes
         if isinstance(node, ast.FunctionDef)
         and any(map(_is_compiled, node.decorator_list))
         and node.returns
         and any(isinstance(p, ast.Name) and p.id in named for p in ast.walk(node.returns))
     }
     assert "new_scratch" in returning
-    for path in Path(longtail.__file__).parent.glob("**/*.py"):
-        tree = ast.parse(path.read_text("utf-8"))
+    for path, tree in trees.items():
         own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         imported = {
             alias.name
@@ -287,5 +286,4 @@ def test_no_kernel_hands_python_a_named_tuple():
             if isinstance(node, ast.ImportFrom) and "kernels" in (node.module or "")
             for alias in node.names
         }
-        called = set(_called_by_python(tree)) & (imported | own)
-        assert not called & returning, path
+        assert not called[path] & (imported | own) & returning, path

@@ -17,11 +17,11 @@ from longtail.compiled.expanded import expanded
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from
 from longtail.data.text_column import TextColumn
-from longtail.demo.data import wordnet
 from longtail.recipes import longtail as longtail_recipe
 from longtail.recipes import longtail_training
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.ngame import NGAME
+from small_wordnet import whole_wordnet
 
 N_TRAIN, N_TEST = 2_000, 3_000
 
@@ -67,7 +67,7 @@ def named(dataset, rows):
 @pytest.fixture(scope="module")
 def data():
     """Points whose labels are known by them alone, as those of most who train a model."""
-    train, test = wordnet()
+    train, test = whole_wordnet()
     texts, names = named(train, np.arange(N_TRAIN))
     labels, space, _ = labels_from(names, N_TRAIN)
     points = Dataset(TextColumn.from_strings(texts), None, labels, space)

@@ -177,7 +177,7 @@ def test_no_findings_to_be_returned_are_refused():
 
 def test_opinions_are_what_the_model_answers():
     """Place by place, as a plain loop over the answers has it."""
-    train, test = small_wordnet(600, 150, n_labels=40)
+    train, test = small_wordnet(300, 150, n_labels=40)
     model = LongtailClassifier(**QUICK).fit_dataset(train).predictor_
     opinions = Opinions.of(test)
     opinions.ask(model, np.arange(test.n_points))
@@ -286,7 +286,7 @@ def reviewed(dataset, folder, stops, **settings):
 
 
 def test_a_review_that_was_stopped_goes_on_with_the_part_it_was_at(tmp_path):
-    dataset, _, _ = spoilt(small_wordnet(300, 1, n_labels=20)[0], 40)
+    dataset, _, _ = spoilt(small_wordnet(180, 1, n_labels=20)[0], 40)
     with pytest.raises(StoppedError):
         reviewed(dataset, tmp_path / "kept", StopsAt(3))
     again, other, anew = StopsAt(), StopsAt(), StopsAt()
@@ -302,8 +302,8 @@ def test_a_review_that_was_stopped_goes_on_with_the_part_it_was_at(tmp_path):
             assert np.array_equal(one, both)
     assert np.array_equal(found.best, whole.best)
     with pytest.raises(StoppedError):
-        reviewed(dataset.take(range(250)), tmp_path / "kept", StopsAt(1))
-    reviewed(dataset.take(range(250)), tmp_path / "kept", anew)
+        reviewed(dataset.take(range(150)), tmp_path / "kept", StopsAt(1))
+    reviewed(dataset.take(range(150)), tmp_path / "kept", anew)
     assert anew.begun == 3  # nothing was there to go on from
 
 
