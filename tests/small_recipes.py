@@ -54,8 +54,8 @@ SMALL_TREE = {
     "dimension": 16,
     "leaf_size": 2,
     "batch_size": 16,
-    "epochs": 15,
-    "learning_rate": 0.2,
+    "epochs": 8,
+    "learning_rate": 0.4,
     "n_threads": 1,
 }
 SMALL_ENERGY = {
@@ -68,7 +68,7 @@ SMALL_ENERGY = {
 
 
 def small_deepxml():
-    brief = Schedule(epochs=20, learning_rate=0.1)
+    brief = Schedule(epochs=10, learning_rate=0.1)
     return DeepXML(
         features=BagOfTokens(dimension=16),
         surrogate=MetaLabelTask(schedule=brief),
@@ -95,16 +95,16 @@ RECIPES = {
     "DiSMEC": lambda: DiSMEC(n_threads=1),
     "AnnexML": lambda: AnnexML(n_learners=3, dimension=16, partition_size=20, n_threads=1),
     "OneVsAll": lambda: OneVsAll(
-        dimension=16, epochs=15, learning_rate=0.2, batch_size=16, n_threads=1
+        dimension=16, epochs=8, learning_rate=0.4, batch_size=16, n_threads=1
     ),
     "ExtremeText": lambda: ExtremeText(**SMALL_TREE),
     "PfastreXML": lambda: PfastreXML(leaf_size=2, n_learners=5, n_threads=1),
     "Slice": lambda: Slice(dimension=16, n_threads=1),
-    "MACH": lambda: MACH(n_hashes=4, dimension=16, n_threads=1),
+    "MACH": lambda: MACH(n_hashes=4, dimension=16, epochs=7, n_threads=1),
     "DeepXMLMACH": lambda: DeepXMLMACH(dimension=16, **IN_FRAMEWORK),
-    "KimCNNClassifier": lambda: KimCNNClassifier(dimension=16, n_filters=8, n_threads=1),
+    "KimCNNClassifier": lambda: KimCNNClassifier(dimension=16, n_filters=8, epochs=7, n_threads=1),
     "DeepXMLKimCNN": lambda: DeepXMLKimCNN(dimension=16, n_filters=8, **IN_FRAMEWORK),
-    "XMLCNNClassifier": lambda: XMLCNNClassifier(**TINY_XMLCNN, n_threads=1),
+    "XMLCNNClassifier": lambda: XMLCNNClassifier(**TINY_XMLCNN, epochs=7, n_threads=1),
     "XMLCNNClassifier, along the embedding": lambda: XMLCNNClassifier(
         **TINY_XMLCNN, along_embedding=True, n_threads=1
     ),
