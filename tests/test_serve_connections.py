@@ -15,6 +15,23 @@ import pytest
 from serving import ask, server
 
 
+@pytest.fixture(scope="module")
+def usual_port(text_model_path):
+    """Of a server for clients that it goes on after, without any options."""
+    with server(text_model_path) as (_, port):
+        yield port
+
+
+@pytest.fixture(scope="module")
+def unwarned_port(text_model_path):
+    """Of a server that is told at its end to have warned of nothing."""
+    with server(text_model_path) as (process, port):
+        yield port
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert "WARNING" not in err
+
+
 def test_only_this_machine_can_reach_it_and_bad_http_is_refused(text_model_path):
     with server(text_model_path) as (process, port):
         table = Path(f"/proc/{process.pid}/net/tcp")  # Linux
@@ -139,25 +156,24 @@ def many_answers_asked_for(port):
         yield connection, n_asked
 
 
-def test_a_body_that_is_announced_as_too_long_is_refused_at_once(text_model_path):
+def test_a_body_that_is_announced_as_too_long_is_refused_at_once(usual_port):
     head = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n"
     sent = {
         head % 99_999_999 + b"expect: 100-continue\r\n\r\n": b" 413 ",
         head % 99_999_999 + b"\r\n{}": b" 413 ",
         head % -9 + b"\r\n": b" 400 ",
     }
-    with server(text_model_path) as (_, port):
-        for request, status in sent.items():
-            with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
-                connection.sendall(request)
-                assert status in connection.recv(4096)[:13]
-        # Who is still sending sees the answer, and may ask again.
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-        for body, status in ((b" " * 20_000_000, 413), (b'{"text": "wine"}', 200)):
-            connection.request("POST", "/predict", body)
-            response = connection.getresponse()
-            assert (response.status, bool(response.read())) == (status, True)
-        connection.close()
+    for request, status in sent.items():
+        with socket.create_connection(("127.0.0.1", usual_port), timeout=5) as connection:
+            connection.sendall(request)
+            assert status in connection.recv(4096)[:13]
+    # Who is still sending sees the answer, and may ask again.
+    connection = http.client.HTTPConnection("127.0.0.1", usual_port, timeout=20)
+    for body, status in ((b" " * 20_000_000, 413), (b'{"text": "wine"}', 200)):
+        connection.request("POST", "/predict", body)
+        response = connection.getresponse()
+        assert (response.status, bool(response.read())) == (status, True)
+    connection.close()
 
 
 @pytest.mark.parametrize(
@@ -171,15 +187,12 @@ def test_a_body_that_is_announced_as_too_long_is_refused_at_once(text_model_path
     ],
     ids=["no HTTP", "a long head"],
 )
-def test_what_the_application_never_sees_is_refused_as_the_docs_say(
-    text_model_path, request_, sentence
-):
-    with server(text_model_path) as (_, port):
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
-            with suppress(ConnectionError):
-                connection.sendall(request_)
-            head, _, said = connection.recv(4096).partition(b"\r\n\r\n")
-        counts = ask(port, "GET", "/metrics")[1]
+def test_what_the_application_never_sees_is_refused_as_the_docs_say(usual_port, request_, sentence):
+    with socket.create_connection(("127.0.0.1", usual_port), timeout=20) as connection:
+        with suppress(ConnectionError):
+            connection.sendall(request_)
+        head, _, said = connection.recv(4096).partition(b"\r\n\r\n")
+    counts = ask(usual_port, "GET", "/metrics")[1]
     assert head.startswith(b"HTTP/1.1 400")
     assert b"content-type: text/plain" in head
     assert said == sentence
@@ -238,7 +251,7 @@ def test_who_offers_another_protocol_gets_this_one_and_no_advice_is_logged(
 
 
 @pytest.mark.parametrize("pieces", ["together", "head first", "one byte at a time"])
-def test_a_request_that_offers_another_protocol_keeps_its_body(text_model_path, pieces):
+def test_a_request_that_offers_another_protocol_keeps_its_body(unwarned_port, pieces):
     body = b'{"text": "wine", "k": 1}'
     offer = b"POST /predict HTTP/1.1\r\nhost: x\r\nconnection: Upgrade, HTTP2-Settings\r\n"
     offer += b"upgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n"
@@ -248,20 +261,16 @@ def test_a_request_that_offers_another_protocol_keeps_its_body(text_model_path, 
     sent = whole + chunked + whole.replace(b"Upgrade,", b"Upgrade, close,")
     edges = {"together": [], "head first": [sent.find(b"{")]}
     cuts = [0, *edges.get(pieces, range(1, len(sent))), len(sent)]
-    with server(text_model_path) as (process, port):
-        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for start, stop in pairwise(cuts):
-            connection.sendall(sent[start:stop])
-            time.sleep(0.001)
-        answer = closed_after(connection)[1]
-        assert (answer.count(b"HTTP/1.1 200"), answer.count(b'{"labels":["')) == (3, 3)
-        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
-        connection.sendall(b"CONNECT x:80 HTTP/1.1\r\nhost: x\r\n\r\n")
-        assert closed_after(connection)[1].startswith(b"HTTP/1.1 400")
-        process.terminate()
-        _, err = process.communicate(timeout=30)
-    assert "WARNING" not in err
+    connection = socket.create_connection(("127.0.0.1", unwarned_port), timeout=20)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for start, stop in pairwise(cuts):
+        connection.sendall(sent[start:stop])
+        time.sleep(0.001)
+    answer = closed_after(connection)[1]
+    assert (answer.count(b"HTTP/1.1 200"), answer.count(b'{"labels":["')) == (3, 3)
+    connection = socket.create_connection(("127.0.0.1", unwarned_port), timeout=20)
+    connection.sendall(b"CONNECT x:80 HTTP/1.1\r\nhost: x\r\n\r\n")
+    assert closed_after(connection)[1].startswith(b"HTTP/1.1 400")
 
 
 def is_refused(connection, line):
@@ -276,18 +285,17 @@ def is_refused(connection, line):
 
 
 @pytest.mark.parametrize("line", [b"a: b\r\n", b"b"], ids=["lines", "one line"])
-def test_a_head_without_end_is_not_kept(text_model_path, line):
-    with server(text_model_path) as (_, port):
-        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\na: ")
-        assert is_refused(connection, line)
-        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
-        connection.sendall(b"POST /predict HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n")
-        connection.sendall(b"\r\n2\r\n{}\r\n0\r\na: ")
-        assert is_refused(connection, line)
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-        for _ in range(4):  # a long one, again and again, is none
-            connection.request("GET", "/healthz", headers={"a": "b" * 30_000})
-            response = connection.getresponse()
-            assert (response.status, bool(response.read())) == (200, True)
-        connection.close()
+def test_a_head_without_end_is_not_kept(usual_port, line):
+    connection = socket.create_connection(("127.0.0.1", usual_port), timeout=20)
+    connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\na: ")
+    assert is_refused(connection, line)
+    connection = socket.create_connection(("127.0.0.1", usual_port), timeout=20)
+    connection.sendall(b"POST /predict HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n")
+    connection.sendall(b"\r\n2\r\n{}\r\n0\r\na: ")
+    assert is_refused(connection, line)
+    connection = http.client.HTTPConnection("127.0.0.1", usual_port, timeout=20)
+    for _ in range(4):  # a long one, again and again, is none
+        connection.request("GET", "/healthz", headers={"a": "b" * 30_000})
+        response = connection.getresponse()
+        assert (response.status, bool(response.read())) == (200, True)
+    connection.close()
