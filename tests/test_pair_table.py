@@ -161,7 +161,7 @@ def test_other_data_stays_as_it_is(rows):
 
 
 def test_a_table_of_pairs_trains_the_model_of_its_points():
-    train, test = small_wordnet(600, 300, 5_000)
+    train, test = small_wordnet(300, 300, 5_000)
     rows = [
         (text, label)
         for text, own in zip(train.texts, train.label_lists(), strict=True)
@@ -176,11 +176,11 @@ def test_a_table_of_pairs_trains_the_model_of_its_points():
     pairs = Dataset(texts, None, labels, train.label_space)
     assert pairs.n_points > 1.2 * train.n_points
     for make in (lambda: LongtailClassifier(dimension=32), Parabel):
-        with pytest.warns(InputWarning, match="rows are joined to 600 points"):
+        with pytest.warns(InputWarning, match="rows are joined to 300 points"):
             of_pairs = make().fit_dataset(pairs)
         of_points = make().fit_dataset(train)
         for one, other in zip(
             of_pairs.predict_topk(test.texts, 5), of_points.predict_topk(test.texts, 5), strict=True
         ):
             np.testing.assert_array_equal(one, other)
-        assert of_pairs.predictor_.description["n_points"] == 600
+        assert of_pairs.predictor_.description["n_points"] == 300
