@@ -26,7 +26,8 @@ demo: install
 	$(BIN)/longtail demo
 
 # Each of two cores has something to do: while code is compiled, types are checked, and then the code
-# of other recipes than the default one is compiled.
+# of other recipes than the default one is compiled; with DEXA's, at last, the default recipe's for
+# numbers of 32 bits, which would take longest among the tests.
 test: lint
 	$(MAKE) --no-print-directory --jobs 2 types install other-code
 	$(MAKE) --no-print-directory unit
