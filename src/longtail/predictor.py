@@ -418,7 +418,7 @@ class Predictor:
     def with_exact_search(self) -> Predictor:
         """Return the same model comparing each point with all labels, where it walked their graph.
 
-        It finds 99.9 % of the nearest labels where the walk finds 99, in more time: see "Exact
+        It finds nearly all of the nearest labels, the walk 99 % of them, sooner: see "Exact
         search" in docs/serving.md. Saved, it stays so, until labels come or go.
 
         Raises
