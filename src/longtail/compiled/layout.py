@@ -157,8 +157,8 @@ def without_edges(graph: CodedGraph) -> CodedGraph:
     >>> from longtail.compiled.layout import without_edges
     >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
     >>> model = LongtailClassifier().fit(texts, labels).predictor_
-    >>> without_edges(model.scorer.parts.points).entries.tolist()
-    [0, 1]
+    >>> len(without_edges(model.scorer.parts.points).entries)
+    20
     """
     every = np.arange(len(graph.codes), dtype=np.int32)
     return graph._replace(

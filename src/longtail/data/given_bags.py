@@ -100,8 +100,8 @@ def checked_features(X: Any, reads: PointInput, n_features: int) -> csr_array:
     --------
     >>> from longtail.data.given_bags import checked_features
     >>> from longtail.data.point_input import PointInput
-    >>> checked_features([[3.0, 4.0]], PointInput(), 2).toarray().round(1).tolist()
-    [[0.6, 0.8]]
+    >>> checked_features([[0.0, 4.0]], PointInput(), 2).toarray().tolist()
+    [[0.0, 1.0]]
     """
     n_dimensions = 4 if reads.image_shape else 2
     is_table = isinstance(X, list) and bool(X) and isinstance(X[0], list | tuple | np.ndarray)
