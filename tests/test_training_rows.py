@@ -70,9 +70,7 @@ def test_each_text_is_nearest_to_the_rows_that_have_it(trained):
     check_rows(trained)
 
 
-@pytest.mark.parametrize(
-    "storage", [pytest.param("float16", marks=pytest.mark.thorough), "int8"]
-)
+@pytest.mark.parametrize("storage", [pytest.param("float16", marks=pytest.mark.thorough), "int8"])
 def test_a_compressed_model_knows_its_rows(trained, storage):
     check_rows(trained.compressed(storage))
 
