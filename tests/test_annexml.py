@@ -42,6 +42,11 @@ def grouped_points(n_points=300, n_groups=6, seed=0):
     return csr_array(features.astype(np.float32)), csr_array(labels.astype(np.float32)), group
 
 
+def bags_of(features):
+    """Bags as a training passes them, so that its compiled code serves."""
+    return Bags.of(features)._replace(n_columns=None)
+
+
 def near_by_labels(labels, n_near, is_used=None, noise=1e-6):
     points = labels.T.tocsr()
     near = np.empty((labels.shape[0], n_near), np.int32)
@@ -121,7 +126,7 @@ class TestEmbedding:
         one = np.array([[1]] + 3 * [[-1]], np.int32), np.array(4 * [[2, 3]], np.int32)
         changed = table.copy()
         compared = Comparisons(np.array([0], np.int32), *one)
-        embedding_epoch(Bags.of(features), compared, 1e-3, 3.0, changed, np.ones(4, np.float32))
+        embedding_epoch(bags_of(features), compared, 1e-3, 3.0, changed, np.ones(4, np.float32))
         for place in np.ndindex(table.shape):
             step = np.zeros_like(table, np.float64)
             step[place] = 1e-4
@@ -137,7 +142,7 @@ class TestEmbedding:
         compared = Comparisons(np.arange(300, dtype=np.int32), near, far)
         before = cosines_apart(features @ table, group)
         for _ in range(5):
-            embedding_epoch(Bags.of(features), compared, 0.1, 10.0, table, np.ones(40, np.float32))
+            embedding_epoch(bags_of(features), compared, 0.1, 10.0, table, np.ones(40, np.float32))
         assert cosines_apart(features @ table, group) > before + 0.3
 
 
@@ -197,7 +202,7 @@ class TestPartitions:
             far = random.integers(0, 300, near.shape, np.int32)
             order = random.permutation(300).astype(np.int32)
             compared = Comparisons(order, near, far)
-            partition_epoch(Bags.of(features), compared, 0.1, 0.1, weights, squares, sums)
+            partition_epoch(bags_of(features), compared, 0.1, 0.1, weights, squares, sums)
         partitions = (features @ weights).argmax(axis=1)
         largest = [np.bincount(partitions[group == g]).max() for g in range(6)]
         assert sum(largest) > 0.9 * 300
@@ -221,7 +226,7 @@ class TestPartitions:
         for penalty in (0.0, 20.0):
             weights = np.zeros((40, 2), np.float32)
             squares, sums = np.ones_like(weights), np.zeros_like(weights)
-            partition_epoch(Bags.of(features), compared, 0.1, penalty, weights, squares, sums)
+            partition_epoch(bags_of(features), compared, 0.1, penalty, weights, squares, sums)
             n_weights.append(np.count_nonzero(weights))
         assert n_weights[1] < n_weights[0]
 

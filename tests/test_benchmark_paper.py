@@ -102,7 +102,9 @@ class TestComparisons:
         assert lines[-1].startswith("| the paper's, on AmazonTitles-3M | 46.42 |")
         assert lines[-1].endswith("| 1.54 h |")
 
-    @pytest.mark.parametrize("more", [{}, {"image_shape": [3, 2, 2]}])
+    @pytest.mark.parametrize(
+        "more", [{}, pytest.param({"image_shape": [3, 2, 2]}, marks=pytest.mark.thorough)]
+    )
     def test_vectors_and_images(self, more):
         data = dense(60, np.random.default_rng(0))
         settings = {"n_meta_labels": 2, "surrogate_epochs": 1, **more}

@@ -516,6 +516,7 @@ class TestSetsThatAreCut:
             assert set(labels) <= set(text.split())
             assert len(text.split()) == 4 + len(labels)
 
+    @pytest.mark.thorough
     def test_statements_and_typos(self, monkeypatch, capsys, data, tmp_path):
         for name, value in {"N_TRAIN": 100, "N_TEST": 20, "LEAST_POINTS": 1}.items():
             monkeypatch.setattr(unlike_prose, name, value)

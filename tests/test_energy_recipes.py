@@ -329,7 +329,9 @@ def shortlists():
 
 
 class TestReranker:
-    @pytest.mark.parametrize(("is_convex", "floor"), [(False, 0.9), (True, 0.75)])
+    @pytest.mark.parametrize(
+        ("is_convex", "floor"), [(False, 0.9), pytest.param(True, 0.75, marks=pytest.mark.thorough)]
+    )
     def test_gains_from_what_goes_together(self, shortlists, is_convex, floor):
         ids, scores, truth = shortlists
         run = TrainingRun(seed=0, n_threads=1)

@@ -53,6 +53,7 @@ def test_what_has_an_example_and_what_has_a_text_alone_are_both_found(recipe):
     assert found[N:].mean() > 0.2
 
 
+@pytest.mark.thorough
 def test_what_is_nearly_one_of_two_examples_is_known():
     """Those held out are not: of no label do two examples say the same."""
     texts, questions = made_up()

@@ -156,6 +156,7 @@ threading.Thread(target=work).start()
 """
 
 
+@pytest.mark.thorough
 def test_threads_that_outlive_the_main_one_are_answered(folder):
     done = subprocess.run(
         [sys.executable, "-c", AT_THE_END, folder],

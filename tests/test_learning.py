@@ -88,6 +88,7 @@ def test_without_near_points(data):
     assert learnt(data, n_near_points=0, reranker=False)[1]["P@1"] > 30
 
 
+@pytest.mark.thorough
 def test_as_in_the_published_code(data):
     model, found = learnt(data, as_in_code=True, reranker=False)
     assert found["P@1"] > 28

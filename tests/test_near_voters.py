@@ -128,6 +128,7 @@ def lists():
     return texts, labels
 
 
+@pytest.mark.thorough
 def test_lists_of_items_are_answered_by_many_points(tmp_path):
     texts, labels = lists()
     model = LongtailClassifier(random_state=0, epochs=2, n_threads=1).fit(texts, labels)

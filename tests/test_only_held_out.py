@@ -106,6 +106,7 @@ def test_they_count_where_many_points_are_learnt_from_in_the_end(
     assert bool(called) == expected
 
 
+@pytest.mark.thorough
 def test_held_out_points_link_labels_where_nothing_else_learns_from_them(data, monkeypatch):
     train, _ = data
     linked = []
