@@ -91,8 +91,8 @@ def levelled(
     views = np.column_stack([evidence.best_said(), evidence.nearness])[point, : len(columns)]
     reading = _reading(network, columns, views)
     of_views = reading.as_seen(views, columns).T
-    nearest, least, unit = columns[-1:], *_nearly_same(reading)
-    nearly = unit * np.maximum(of_views[-1:] - least, 0)
+    factor, bias = _nearly_same(reading)
+    nearly = np.maximum(factor * of_views[-1:] + bias, 0)
     inputs = np.stack([value, log_sums(scores)[point]])
     spreads = np.maximum(inputs.std(axis=1), LEAST_SPREAD)
     centred = (inputs - inputs.mean(axis=1, keepdims=True)) / spreads[:, np.newaxis]
@@ -107,10 +107,10 @@ def levelled(
     if not is_unseen:
         return replace(network, level=taken)
     *of_columns, of_nearly = weights[N_FREE:] / (of_value * (1 - level))
-    added = np.zeros(evidence.n_views, np.float32)
-    added[columns] = of_columns
+    added, of_nearness = np.zeros((2, evidence.n_views), np.float32)
+    added[columns], of_nearness[-1] = of_columns, factor
     told = replace(reading, level=taken).adding(added)
-    return told.adding_above(nearest.item(), least, unit * of_nearly)
+    return told.adding_unit(of_nearness, bias, of_nearly)
 
 
 def _best_candidates(
@@ -139,7 +139,7 @@ def _reading(network: ScoreNetwork, columns: NDArray[np.int64], views: Floats) -
 
 
 def _nearly_same(reading: ScoreNetwork) -> tuple[float, float]:
-    """Return where nearness, as it is scaled, is `NEARLY_SAME`, and what makes 5 of the rest."""
+    """Return the line of nearness, as it is scaled, from 0 at `NEARLY_SAME` to 5 at 1."""
     centre, scale = reading.centre[-1].item(), reading.scale[-1].item()
-    rest = max((1 - NEARLY_SAME) * scale, LEAST_OF_VIEW)
-    return (NEARLY_SAME - centre) * scale, float(LARGEST_VIEW) / rest
+    factor = float(LARGEST_VIEW) / max((1 - NEARLY_SAME) * scale, LEAST_OF_VIEW)
+    return factor, -factor * (NEARLY_SAME - centre) * scale

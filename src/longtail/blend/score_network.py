@@ -173,19 +173,10 @@ class ScoreNetwork:
             Of the cosine of the best match, for that candidate alone; it may be negative.
         """
         best, rank = N_VIEWS * source + 2, N_VIEWS * source + 3
-        scale, to_unit = self.scale.copy(), np.zeros((len(self.scale), 1), np.float32)
+        scale, of_views = self.scale.copy(), np.zeros_like(self.scale)
         scale[[best, rank]] = 1
-        to_unit[[best, rank], 0] = 1, -2
-        none = np.zeros(1, np.float32)
-        return replace(
-            self,
-            scale=scale,
-            matrix1=np.hstack([self.matrix1, to_unit]),
-            bias1=np.append(self.bias1, none),
-            matrix2=np.eye(len(self.bias1) + 1, dtype=np.float32),
-            bias2=np.append(self.bias2, none),
-            last=np.append(self.last, np.float32(weight)),
-        )
+        of_views[[best, rank]] = 1, -2
+        return replace(self, scale=scale).adding_unit(of_views, 0, weight)
 
     def of_values(self) -> ScoreNetwork:
         """Return a weighted sum of what the sources say, which ranks as that of `of_weights` does.
@@ -291,15 +282,19 @@ class ScoreNetwork:
         >>> network.adding(weights).scores(evidence).tolist()
         [[-4.0, 0.0]]
         """
-        both = np.array([1, -1], np.float32)  # ReLU passes what is positive
-        none = np.zeros(2, np.float32)
-        layers = {"matrix1": weights[:, np.newaxis] * both, "matrix2": np.eye(2, dtype=np.float32)}
-        return self.plus(replace(self, **layers, bias1=none, bias2=none, last=both))
+        # ReLU passes what is positive, so one unit takes the sum and the other its negative.
+        return self.adding_unit(weights, 0, 1).adding_unit(-weights, 0, -1)
 
-    def adding_above(self, column: int, least: float, weight: float) -> ScoreNetwork:
-        """Return the network that also adds so many times how far a view is above `least`.
+    def adding_unit(self, of_views: Floats, bias: float, weight: float) -> ScoreNetwork:
+        """Return the network that also adds so many times what views come to, where above 0.
 
-        The view is centred, scaled and cut before, as in `as_seen`.
+        Parameters
+        ----------
+        of_views : float32 (n_views,)
+            What views, as they are scaled, are multiplied by.
+        bias : float
+            Added to the sum of these.
+        weight : float
 
         Examples
         --------
@@ -308,17 +303,20 @@ class ScoreNetwork:
         >>> from longtail.blend.score_network import ScoreNetwork
         >>> labels, none = np.array([[2, 0]], np.int32), np.zeros(3, np.float32)
         >>> evidence = Evidence(labels, np.array([[[1, 3]]], np.float32), none[:1], none)
-        >>> network = ScoreNetwork.of_source(0, n_sources=1)  # how far behind, in tenths
-        >>> network.adding_above(1, least=-0.15, weight=20).scores(evidence).tolist()
+        >>> network = ScoreNetwork.of_source(0, n_sources=1)
+        >>> of_views = np.array([0, 1, 0, 0, 0, 0, 0, 0], np.float32)  # how far behind, in tenths
+        >>> network.adding_unit(of_views, 0.15, weight=20).scores(evidence).tolist()
         [[-2.0, 3.0]]
         """
-        none, one = np.zeros(1, np.float32), np.ones((1, 1), np.float32)
-        to_unit = np.zeros((len(self.centre), 1), np.float32)
-        to_unit[column] = 1
-        bias, last = np.array([-least], np.float32), np.array([weight], np.float32)
-        return self.plus(
-            replace(self, matrix1=to_unit, bias1=bias, matrix2=one, bias2=none, last=last)
+        unit = replace(
+            self,
+            matrix1=of_views[:, np.newaxis],
+            bias1=np.array([bias], np.float32),
+            matrix2=np.ones((1, 1), np.float32),
+            bias2=np.zeros(1, np.float32),
+            last=np.array([weight], np.float32),
         )
+        return self.plus(unit)
 
     def check_sources(self, n_sources: int) -> None:
         """Raise InputError unless the network was learnt from so many sources."""
